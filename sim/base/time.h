@@ -1,0 +1,36 @@
+// Simulated time: signed 64-bit picoseconds behind std::chrono (range 106 days).
+//
+// Integer time adds in any order to the same sum, so ties, folding and goldens are exact. Doubles become time in one
+// function, FromSeconds, which rounds to the nearest picosecond.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <ratio>
+
+namespace quadrille {
+
+using Duration = std::chrono::duration<std::int64_t, std::pico>;
+
+// The clock of a simulated run. Time zero is the start of the step. It has no now(): the engine's clock is state of a run.
+struct SimClock {
+  using duration = Duration;
+  using rep = Duration::rep;
+  using period = Duration::period;
+  using time_point = std::chrono::time_point<SimClock>;
+  static constexpr bool is_steady = true;
+};
+using TimePoint = SimClock::time_point;
+
+// Nearest picosecond, halves away from zero. REQUIRES: finite and within +-9.2e6 seconds; CHECKed.
+[[nodiscard]] Duration FromSeconds(double seconds);
+
+[[nodiscard]] constexpr double ToSeconds(Duration d) {
+  return static_cast<double>(d.count()) * 1e-12;
+}
+[[nodiscard]] constexpr double ToSeconds(TimePoint t) { return ToSeconds(t.time_since_epoch()); }
+
+// `d` times `factor`, rounded as in FromSeconds.
+[[nodiscard]] Duration Scale(Duration d, double factor);
+
+}  // namespace quadrille
