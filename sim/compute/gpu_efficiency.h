@@ -1,0 +1,73 @@
+// How well kernels use a GPU: the named constants of the cost formulas, per GPU type and precision.
+//
+// All of them come from the GPU's YAML file, where each cites its source; the struct holds values only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+#include "sim/model/execution_config.h"
+
+namespace quadrille::compute {
+
+// Tile and wave model of a GEMM (see gemm_time.h for the formula and the meaning of each).
+struct GemmConstants {
+  double peak_share = 0.85;        // P: of the data-sheet peak an ideal kernel reaches
+  double tile_overhead = 0.02;     // q: operand traffic per tile
+  double prologue_k = 142;         // k0: extra K iterations' worth of time per tile
+  double partial_wave = 0.53;      // alpha: share of a full wave that a partial last wave costs
+  Duration launch{2'600'000};      // t0
+  double bandwidth_share = 0.86;   // B: of the HBM bandwidth
+  double sustained_droop = 0.12;   // D: long-run slow-down at full power
+};
+
+struct AttentionConstants {
+  model::AttentionBackend backend = model::AttentionBackend::kCudnn;
+  std::int32_t head_dim = 128;
+  bool backward = false;
+  bool causal = true;
+  FlopsPerSecond asymptote;  // A
+  double half_length = 0;    // s0, keys
+  Duration launch{0};
+};
+
+struct MemoryBoundConstants {
+  Duration launch{2'000'000};
+  // Share of HBM bandwidth by model::MemoryBoundClass, indexed by the enumerator.
+  std::vector<double> bandwidth_share;
+};
+
+// Systematic effects, each a knob with a name (compute.md's finding: they exceed the error of any shape formula).
+struct SystematicFactors {
+  double sustained_derate = 1.0;          // k: multiplies GEMM and attention time in sustained training
+  double weight_gradient_16bit = 0.95;    // speed of an NT accumulating GEMM against forward
+  double weight_gradient_fp8 = 0.95;
+  double weight_gradient_block_fp8 = 0.68;
+  double input_gradient = 1.0;
+  Duration host_launch{0};                // CPU time per launch; 0: never launch-bound
+};
+
+// A published fact behind a constant, printed by the report.
+struct ConstantSource {
+  std::string constant;
+  std::string source;
+  enum class Kind : std::uint8_t { kMeasured, kFitted, kPublished, kAssumed } kind = Kind::kAssumed;
+};
+
+struct GpuEfficiency {
+  GemmConstants gemm_16bit;
+  GemmConstants gemm_fp8;
+  GemmConstants gemm_fp8_block;
+  GemmConstants gemm_fp4;
+  std::vector<AttentionConstants> attention;
+  MemoryBoundConstants memory_bound;
+  SystematicFactors factors_16bit;
+  SystematicFactors factors_fp8;
+  SystematicFactors factors_fp4;
+  std::vector<ConstantSource> sources;
+};
+
+}  // namespace quadrille::compute

@@ -1,0 +1,60 @@
+// One memoised call answers what a kernel costs on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+#include "sim/compute/gpu_efficiency.h"
+#include "sim/model/execution_config.h"
+#include "sim/model/operation.h"
+#include "topology/gpu_spec.h"
+
+namespace quadrille::compute {
+
+enum class Fidelity : std::uint8_t {
+  kConstant,  // FLOPs over (peak x one efficiency); bytes over (bandwidth x one efficiency)
+  kRoofline,  // fixed time + max(FLOPs / rate, bytes / bandwidth)
+  kAnalytic,  // tiles and waves; length-dependent attention; the default
+  kTable,     // analytic times an interpolated residual of measured shapes
+  kExact,     // as kTable, and a shape that is in the table takes its measured time
+};
+
+struct KernelCost {
+  Duration duration{0};
+  // How a running communication kernel slows this one: GEMM and attention lose SMs, memory-bound kernels lose bandwidth.
+  bool memory_bound = false;
+  Bytes memory_traffic;
+};
+
+struct ComputeOptions {
+  Fidelity fidelity = Fidelity::kAnalytic;
+  model::AttentionBackend attention = model::AttentionBackend::kCudnn;
+  Recipe recipe = Recipe::kBf16;
+  // Speed of this GPU against its type: 1.0 is nominal, 0.95 runs 5 % slow.
+  Ratio speed{1.0};
+};
+
+class KernelCostModel {
+ public:
+  KernelCostModel(topology::GpuSpec gpu, GpuEfficiency efficiency, ComputeOptions options);
+  ~KernelCostModel();
+  KernelCostModel(KernelCostModel&&) noexcept;
+  KernelCostModel& operator=(KernelCostModel&&) noexcept;
+
+  // Duration when `reserved` SMs are held by communication kernels throughout. REQUIRES: not a collective.
+  // Same operation, same answer; not thread-safe (memoises).
+  [[nodiscard]] KernelCost Cost(const model::Operation& operation,
+                                std::int32_t reserved_multiprocessors = 0) const;
+
+  [[nodiscard]] const topology::GpuSpec& gpu() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quadrille::compute

@@ -1,0 +1,60 @@
+// From dimensions to operations: every kernel and collective of one piece of a model on one GPU.
+//
+// A model is a list of pieces: embedding, decoder layers, head (final norm, LM head, vocabulary-parallel loss) and, where the
+// model has them, multi-token-prediction modules. Which pieces a pipeline chunk holds is the layout's matter.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/model/execution_config.h"
+#include "sim/model/operation.h"
+#include "sim/model/transformer_config.h"
+
+namespace quadrille::model {
+
+enum class PieceKind : std::uint8_t { kEmbedding, kLayer, kHead, kMultiTokenPrediction };
+
+struct Piece {
+  PieceKind kind = PieceKind::kLayer;
+  std::int32_t layer = 0;  // 0-based, of a decoder layer or prediction module
+
+  bool operator==(const Piece&) const = default;
+};
+
+struct PieceOperations {
+  std::vector<Operation> forward;
+  // Recomputation (Pass::kRecompute), then input and weight gradients in the order of a whole backward.
+  std::vector<Operation> backward;
+};
+
+// Activations that one microbatch leaves in memory between its forward and its backward, and what runs on top of them.
+struct PieceActivations {
+  Bytes stored;                        // from the end of F
+  Bytes released_at_input_gradient;    // of `stored`, at the end of I
+  Bytes released_at_weight_gradient;   // the rest, at the end of W
+  Bytes forward_workspace;             // transient peak above `stored` while F runs
+  Bytes backward_workspace;            // the same while B (or I) runs, recomputed activations included
+};
+
+// Parameters that one GPU holds of a piece, by the group their gradients are reduced over.
+struct PieceParameters {
+  ParameterCount dense;
+  ParameterCount expert;
+};
+
+// REQUIRES: a config and execution that passed CheckModel.
+[[nodiscard]] PieceOperations OperationsOf(const TransformerConfig& config,
+                                           const ExecutionConfig& execution, Piece piece);
+[[nodiscard]] PieceActivations ActivationsOf(const TransformerConfig& config,
+                                             const ExecutionConfig& execution, Piece piece);
+[[nodiscard]] PieceParameters ParametersOf(const TransformerConfig& config,
+                                           const Sharding& sharding, Piece piece);
+
+// Activation (or its gradient) that crosses a stage boundary per microbatch and GPU: tokens x hidden in 16 bits, divided by
+// TP when sequence parallelism shards it.
+[[nodiscard]] Bytes BoundaryBytes(const TransformerConfig& config,
+                                  const ExecutionConfig& execution);
+
+}  // namespace quadrille::model
