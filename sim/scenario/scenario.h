@@ -1,0 +1,62 @@
+// A validated run: everything that one simulation needs to know, as one plain value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedules/pipeline_schedule.h"
+#include "sim/compute/gpu_efficiency.h"
+#include "sim/compute/kernel_cost.h"
+#include "sim/model/execution_config.h"
+#include "sim/model/transformer_config.h"
+#include "sim/network/collective_constants.h"
+#include "sim/network/network_options.h"
+#include "sim/parallel/parallel_config.h"
+#include "sim/program/execution_options.h"
+#include "sim/runtime/perturbation.h"
+#include "topology/cluster_spec.h"
+#include "topology/gpu_spec.h"
+
+namespace quadrille::scenario {
+
+struct ScheduleChoice {
+  std::string name = "1f1b";
+  std::string order_file;              // path of a foreign order; overrides `name`
+  schedules::ScheduleRequest request;  // P, M and v are filled from `parallel` and `training`
+};
+
+// One thing that the run did not say and the loader had to choose, for the report.
+struct Assumption {
+  std::string key;    // "kernels.attention"
+  std::string value;  // "cudnn"
+  std::string reason;
+};
+
+struct Scenario {
+  std::string name;  // of the run file, without directory and extension
+  model::TransformerConfig model;
+  topology::GpuSpec gpu;
+  compute::GpuEfficiency efficiency;
+  topology::ClusterSpec cluster;  // with the run's number of nodes
+  network::CollectiveConstants collectives;
+  parallel::ParallelConfig parallel;
+  model::ExecutionConfig execution;
+  std::int32_t global_batch = 1;   // sequences per step
+  std::int32_t microbatches = 1;   // per replica: global_batch / (data x micro_batch)
+  ScheduleChoice schedule;
+  program::LayoutOptions layout;
+  program::OptimizerOptions optimizer;
+  program::OverlapOptions overlap;
+  program::HostOptions host;
+  compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
+  network::NetworkOptions network;
+  std::vector<runtime::Perturbation> perturbations;
+  std::uint64_t seed = 1;
+
+  std::vector<Assumption> assumptions;
+  std::uint64_t hash = 0;    // of all values above: printed in every output
+  std::string source_text;   // the run file as read, for the report page
+};
+
+}  // namespace quadrille::scenario
