@@ -1,8 +1,8 @@
 // Unit-cost evaluation of an order: the numbers that papers print, from the order alone.
 //
-// Every chunk costs the same, a hop between different ranks is a pure delay (eager send, no contention, no rank time) and
-// a hop within a rank is free. This is the mode of `quadrille schedules check`; a replay on a cluster goes through the
-// program and the executor instead.
+// Every chunk costs the same, a hop between different ranks is a pure delay (eager send, no
+// contention, no rank time) and a hop within a rank is free. This is the mode of `quadrille
+// schedules check`; a replay on a cluster goes through the program and the executor instead.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ namespace quadrille::schedules {
 struct SlotTime {
   Duration start{0};
   Duration end{0};
+  Duration second_start{
+      0};  // of the second half of a serial pair, which has a wait of its own; otherwise = start
 };
 
 struct ScheduleEvaluation {
@@ -24,15 +26,17 @@ struct ScheduleEvaluation {
   Ratio bubble_of_makespan;  // idle over (P * makespan), between two global barriers
   Ratio bubble_of_ideal;     // idle over busy (the Megatron paper's convention)
   Ratio bubble_of_span;      // largest over ranks of idle inside a rank's own span over that span
-  std::vector<Duration> idle_inside_span;                            // per rank
-  std::vector<std::int32_t> peak_activations;                        // per rank; released at B or W
-  std::vector<std::int32_t> peak_activations_release_at_input_gradient;  // per rank; released at B or I
-  std::int64_t messages = 0;  // between different ranks
-  std::vector<std::vector<SlotTime>> times;  // per rank and slot
+  std::vector<Duration> idle_inside_span;      // per rank
+  std::vector<std::int32_t> peak_activations;  // per rank; released at B or W
+  std::vector<std::int32_t>
+      peak_activations_release_at_input_gradient;  // per rank; released at B or I
+  std::int64_t messages = 0;                       // between different ranks
+  std::vector<std::vector<SlotTime>> times;        // per rank and slot
 };
 
-// Times every action by its dependencies. A schedule that cannot finish is an error naming each blocked rank, its next
-// action and what that waits for. REQUIRES: a schedule that passes CheckSchedule's completeness.
+// Times every action by its dependencies. A schedule that cannot finish is an error naming each
+// blocked rank, its next action and what that waits for. REQUIRES: a schedule that passes
+// CheckSchedule's completeness.
 [[nodiscard]] Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
                                                           const TaskCosts& costs);
 

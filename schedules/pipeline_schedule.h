@@ -76,7 +76,7 @@ struct ScheduleRequest {
   std::int32_t slices = 0;          // Q, sequence slices
   std::int32_t waves = 0;
   std::int32_t memory_limit = 0;    // in stages (zb-auto) or chunks (v-auto)
-  TaskCosts costs;
+  TaskCosts costs{};
 };
 inline constexpr std::int32_t kAutomaticGroup = -1;
 
