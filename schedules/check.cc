@@ -70,10 +70,9 @@ void CheckShape(const PipelineSchedule& schedule, Problems& problems) {
       problems.Add(fmt::format("a bidirectional schedule has 2 chunks per rank, not {}",
                                schedule.virtual_stages));
     }
-    if (schedule.microbatches % 2 != 0) {
-      problems.Add(
-          fmt::format("a bidirectional schedule needs an even number of microbatches, not {}",
-                      schedule.microbatches));
+    if (schedule.microbatches_down > schedule.microbatches) {
+      problems.Add(fmt::format("{} of {} microbatches enter at rank 0", schedule.microbatches_down,
+                               schedule.microbatches));
     }
   }
 }
@@ -108,19 +107,24 @@ class OrderCheck {
   }
 
   bool InRange(std::int32_t rank, const Action& action) {
-    const bool good = action.microbatch.value() >= 0 &&
-                      action.microbatch.value() < schedule_.microbatches_per_direction() &&
-                      action.chunk.value() >= 0 &&
-                      action.chunk.value() < schedule_.virtual_stages && action.slice >= 0 &&
-                      action.slice < schedule_.slices;
-    if (!good) {
-      problems_.Add(
-          fmt::format("rank {}: {} is out of range: {} microbatches{}, {} chunks, {} slices", rank,
-                      ToString(action, true), schedule_.microbatches_per_direction(),
-                      schedule_.placement == Placement::kBidirectional ? " per direction" : "",
-                      schedule_.virtual_stages, schedule_.slices));
+    const std::int32_t chunk = action.chunk.value();
+    const std::int32_t microbatch = action.microbatch.value();
+    if (chunk < 0 || chunk >= schedule_.virtual_stages) {
+      problems_.Add(fmt::format("rank {}: {} is of chunk {}, but there are {}", rank, Name(action),
+                                chunk, schedule_.virtual_stages));
+      return false;
     }
-    return good;
+    if (microbatch < 0 || microbatch >= schedule_.microbatches_of(action.chunk)) {
+      problems_.Add(fmt::format("rank {}: {} is of microbatch {}, but there are {}", rank,
+                                Name(action), microbatch, schedule_.microbatches_of(action.chunk)));
+      return false;
+    }
+    if (action.slice < 0 || action.slice >= schedule_.slices) {
+      problems_.Add(fmt::format("rank {}: {} is of slice {}, but there are {}", rank,
+                                ToString(action, true), action.slice, schedule_.slices));
+      return false;
+    }
+    return true;
   }
 
   [[nodiscard]] std::uint8_t& Seen(std::int32_t rank, const Action& action) {
@@ -179,7 +183,7 @@ class OrderCheck {
 
   void CheckComplete(std::int32_t rank) {
     for (std::int32_t chunk = 0; chunk < schedule_.virtual_stages; ++chunk) {
-      for (std::int32_t m = 0; m < schedule_.microbatches_per_direction(); ++m) {
+      for (std::int32_t m = 0; m < schedule_.microbatches_of(ChunkId(chunk)); ++m) {
         for (std::int32_t slice = 0; slice < schedule_.slices; ++slice) {
           CheckComplete(rank, {ActionKind::kForward, MicrobatchId(m), ChunkId(chunk), slice});
         }

@@ -42,9 +42,7 @@ Dependencies DependenciesOf(const PipelineSchedule& schedule, const ActionIndex&
       }
       if (action.slice + 1 < schedule.slices) add(true, stage, action.slice + 1);
       break;
-    case ActionKind::kBackwardWeight:
-      add(true, stage, action.slice);
-      break;
+    case ActionKind::kBackwardWeight: add(true, stage, action.slice); break;
   }
   return result;
 }

@@ -24,14 +24,10 @@ namespace {
 
 Duration DurationOf(const Action& action, const TaskCosts& costs) {
   switch (action.kind) {
-    case ActionKind::kForward:
-      return costs.forward;
-    case ActionKind::kBackward:
-      return costs.backward;
-    case ActionKind::kBackwardInput:
-      return costs.backward_input;
-    case ActionKind::kBackwardWeight:
-      return costs.backward_weight;
+    case ActionKind::kForward: return costs.forward;
+    case ActionKind::kBackward: return costs.backward;
+    case ActionKind::kBackwardInput: return costs.backward_input;
+    case ActionKind::kBackwardWeight: return costs.backward_weight;
   }
   return Duration(0);
 }

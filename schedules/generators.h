@@ -1,5 +1,5 @@
-// The generators behind the registry's rows, one file each. What each builds and refuses stands in
-// its own .cc.
+// The generators behind the registry's rows. What each builds and refuses stands at the head of its
+// .cc.
 #pragma once
 
 #include "schedules/pipeline_schedule.h"
@@ -7,10 +7,37 @@
 
 namespace quadrille::schedules {
 
+// gpipe.cc
 [[nodiscard]] Result<PipelineSchedule> GenerateGpipe(const ScheduleRequest& request);
 [[nodiscard]] Result<PipelineSchedule> GenerateGpipeLifo(const ScheduleRequest& request);
+// one_forward_one_backward.cc
 [[nodiscard]] Result<PipelineSchedule> GenerateOneForwardOneBackward(
     const ScheduleRequest& request);
+// eager_one_forward_one_backward.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateEagerOneForwardOneBackward(
+    const ScheduleRequest& request);
+// interleaved.cc
 [[nodiscard]] Result<PipelineSchedule> GenerateInterleaved(const ScheduleRequest& request);
+// combined.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateCombined(const ScheduleRequest& request);
+// breadth_first.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateBreadthFirst(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateBreadthFirstFifo(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateDepthFirst(const ScheduleRequest& request);
+// zero_bubble_fixed.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateZeroBubbleH1(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateZeroBubbleH2(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateInterleavedZeroBubble(
+    const ScheduleRequest& request);
+// zbv.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateZbv(const ScheduleRequest& request);
+// dualpipe.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateDualPipe(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateDualPipeV(const ScheduleRequest& request);
+// chimera.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateChimera(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateHanayo(const ScheduleRequest& request);
+// seq1f1b.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateSeq1F1B(const ScheduleRequest& request);
 
 }  // namespace quadrille::schedules

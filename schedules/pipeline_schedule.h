@@ -87,15 +87,26 @@ struct PipelineSchedule {
   std::int32_t virtual_stages = 1;  // v: chunks per rank (2 when bidirectional)
   std::int32_t slices = 1;          // Q
   Placement placement = Placement::kLoop;
+  // Bidirectional only: how many of M enter at rank 0; negative stands for half of them. Chimera fills a unit's downward
+  // half first, so a last unit that is not full is lopsided.
+  std::int32_t microbatches_down = -1;
   std::vector<std::vector<Slot>> ranks;  // ranks[r]: the order of pipeline rank r
 
   // Stages that a microbatch passes: v * P, or P when bidirectional.
   [[nodiscard]] std::int32_t stage_count() const {
     return placement == Placement::kBidirectional ? pipeline : pipeline * virtual_stages;
   }
-  // Microbatches per direction: M, or M / 2 when bidirectional.
+  // Microbatches that pass `chunk`: M, or those of the chunk's direction when bidirectional.
+  [[nodiscard]] std::int32_t microbatches_of(ChunkId chunk) const {
+    if (placement != Placement::kBidirectional) return microbatches;
+    const std::int32_t down = microbatches_down < 0 ? (microbatches + 1) / 2 : microbatches_down;
+    return chunk.value() == 0 ? down : microbatches - down;
+  }
+  // The larger of microbatches_of over the directions: a bound for every microbatch index.
   [[nodiscard]] std::int32_t microbatches_per_direction() const {
-    return placement == Placement::kBidirectional ? microbatches / 2 : microbatches;
+    const std::int32_t down = microbatches_of(ChunkId(0));
+    const std::int32_t up = microbatches_of(ChunkId(1));
+    return down > up ? down : up;
   }
   // The global stage of `chunk` on pipeline rank `rank`.
   [[nodiscard]] StageId StageOf(std::int32_t rank, ChunkId chunk) const;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <iterator>
@@ -22,14 +23,10 @@ constexpr std::string_view kBlank = " \t\r";
 
 constexpr char Letter(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kForward:
-      return 'F';
-    case ActionKind::kBackward:
-      return 'B';
-    case ActionKind::kBackwardInput:
-      return 'I';
-    case ActionKind::kBackwardWeight:
-      return 'W';
+    case ActionKind::kForward: return 'F';
+    case ActionKind::kBackward: return 'B';
+    case ActionKind::kBackwardInput: return 'I';
+    case ActionKind::kBackwardWeight: return 'W';
   }
   return '?';
 }
@@ -43,12 +40,9 @@ void AppendAction(std::string& text, const Action& action, bool with_slice) {
 
 std::string_view Name(Placement placement) {
   switch (placement) {
-    case Placement::kLoop:
-      return "loop";
-    case Placement::kV:
-      return "v";
-    case Placement::kBidirectional:
-      return "bidir";
+    case Placement::kLoop: return "loop";
+    case Placement::kV: return "v";
+    case Placement::kBidirectional: return "bidir";
   }
   return "?";
 }
@@ -82,6 +76,7 @@ class Parser {
       Fail(line_number, 1, "no header and no orders: the file is empty");
     }
     if (has_header_ && !header_failed_) CheckRankCount(line_number);
+    if (schedule_.placement == Placement::kBidirectional) SplitDirections();
     if (more_ > 0) {
       problems_.push_back(
           Diagnostic{{file_, 0, 0}, fmt::format("... and {} more problems", more_)});
@@ -192,11 +187,6 @@ class Parser {
                          schedule_.virtual_stages));
       }
       schedule_.virtual_stages = 2;
-      if (schedule_.microbatches % 2 != 0) {
-        Fail(line, 1,
-             fmt::format("a bidirectional schedule needs an even M, not {}",
-                         schedule_.microbatches));
-      }
     }
     const double actions = 3.0 * schedule_.pipeline * schedule_.microbatches *
                            schedule_.virtual_stages * schedule_.slices;
@@ -253,11 +243,9 @@ class Parser {
         Number(word.text.substr(dot + 1, s == std::string_view::npos ? s : s - dot - 1));
     const auto slice = s == std::string_view::npos ? 0 : Number(word.text.substr(s + 1));
     if (!microbatch || !chunk || !slice) return malformed();
-    if (*microbatch >= schedule_.microbatches_per_direction()) {
-      return fail(
-          fmt::format("microbatch {} of '{}' is out of range: there are {}{}", *microbatch,
-                      word.text, schedule_.microbatches_per_direction(),
-                      schedule_.placement == Placement::kBidirectional ? " per direction" : ""));
+    if (*microbatch >= schedule_.microbatches) {
+      return fail(fmt::format("microbatch {} of '{}' is out of range: there are {}", *microbatch,
+                              word.text, schedule_.microbatches));
     }
     if (*chunk >= schedule_.virtual_stages) {
       return fail(fmt::format("chunk {} of '{}' is out of range: there are {}", *chunk, word.text,
@@ -271,6 +259,25 @@ class Parser {
     action.chunk = ChunkId(*chunk);
     action.slice = *slice;
     return action;
+  }
+
+  // The two directions share M. They may differ in number; what the file's indices say is taken
+  // where it adds up to M.
+  void SplitDirections() {
+    std::array<std::int32_t, 2> counts{};
+    for (const std::vector<Slot>& order : schedule_.ranks) {
+      for (const Slot& slot : order) {
+        CountDirection(slot.first, counts);
+        if (slot.second) CountDirection(*slot.second, counts);
+      }
+    }
+    if (counts[0] + std::int64_t{counts[1]} == schedule_.microbatches) {
+      schedule_.microbatches_down = counts[0];
+    }
+  }
+  static void CountDirection(const Action& action, std::array<std::int32_t, 2>& counts) {
+    std::int32_t& count = counts[action.chunk.index()];
+    count = std::max(count, action.microbatch.value() + 1);
   }
 
   void CheckRankCount(int last_line) {
