@@ -1,6 +1,7 @@
 // How well kernels use a GPU: the named constants of the cost formulas, per GPU type and precision.
 //
-// All of them come from the GPU's YAML file, where each cites its source; the struct holds values only.
+// All of them come from the GPU's YAML file, where each cites its source; the struct holds values
+// only.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,53 @@
 
 namespace quadrille::compute {
 
-// Tile and wave model of a GEMM (see gemm_time.h for the formula and the meaning of each).
-struct GemmConstants {
-  double peak_share = 0.85;        // P: of the data-sheet peak an ideal kernel reaches
-  double tile_overhead = 0.02;     // q: operand traffic per tile
-  double prologue_k = 142;         // k0: extra K iterations' worth of time per tile
-  double partial_wave = 0.53;      // alpha: share of a full wave that a partial last wave costs
-  Duration launch{2'600'000};      // t0
-  double bandwidth_share = 0.86;   // B: of the HBM bandwidth
-  double sustained_droop = 0.12;   // D: long-run slow-down at full power
+// Three numbers of a roofline and one of a constant efficiency: the coarser fidelities.
+struct RooflineConstants {
+  Duration launch{3'200'000};
+  double peak_share = 0.76;       // of the data-sheet peak
+  double bandwidth_share = 0.70;  // of the HBM bandwidth
+  double constant_share = 0.70;   // of the peak, at Fidelity::kConstant, for every shape
 };
 
+// Tile and wave model of a GEMM (see gemm_time.h for the formula and the meaning of each).
+struct GemmConstants {
+  double peak_share = 0.85;       // P: of the data-sheet peak an ideal kernel reaches
+  double tile_overhead = 0.02;    // q: operand traffic per tile
+  double prologue_k = 142;        // k0: extra K iterations' worth of time per tile
+  double partial_wave = 0.53;     // alpha: share of a full wave that a partial last wave costs
+  Duration launch{2'600'000};     // t0
+  double bandwidth_share = 0.86;  // B: of the HBM bandwidth
+  double sustained_droop = 0.12;  // D: long-run slow-down at full power
+  // Cast of the A operand that measured low-precision tables include. A training step has its casts
+  // as own kernels, so these enter only under GemmConditions::includes_operand_cast.
+  Duration operand_cast_launch{0};
+  double operand_cast_bytes = 0;  // per element of A, at bandwidth_share of HBM
+  RooflineConstants roofline;
+};
+
+// A backend, direction and head dimension of fused attention (see attention_time.h for the
+// formula).
 struct AttentionConstants {
   model::AttentionBackend backend = model::AttentionBackend::kCudnn;
   std::int32_t head_dim = 128;
   bool backward = false;
   bool causal = true;
-  FlopsPerSecond asymptote;  // A
-  double half_length = 0;    // s0, keys
+  FlopsPerSecond asymptote;       // A
+  double half_length = 0;         // s0, keys
+  std::int32_t block_rows = 128;  // query rows of one work item
+  double tail = 0.0;              // share of the longest item that passes until the last SM is done
   Duration launch{0};
+  // Writing K and V into a paged cache, which inference tables include, as a share of HBM
+  // bandwidth. A training step does no such thing: it enters only under
+  // AttentionConditions::includes_cache_write.
+  double cache_write_share = 0.5;
+};
+
+// Attention kernels of inference libraries, measured over more shapes than any training kernel.
+// They serve validation; no training backend maps to them.
+struct InferenceAttention {
+  std::string kernel;  // as measured tables name it
+  AttentionConstants constants;
 };
 
 struct MemoryBoundConstants {
@@ -40,14 +69,15 @@ struct MemoryBoundConstants {
   std::vector<double> bandwidth_share;
 };
 
-// Systematic effects, each a knob with a name (compute.md's finding: they exceed the error of any shape formula).
+// Systematic effects, each a knob with a name (compute.md's finding: they exceed the error of any
+// shape formula).
 struct SystematicFactors {
-  double sustained_derate = 1.0;          // k: multiplies GEMM and attention time in sustained training
-  double weight_gradient_16bit = 0.95;    // speed of an NT accumulating GEMM against forward
+  double sustained_derate = 1.0;  // k: multiplies GEMM and attention time in sustained training
+  double weight_gradient_16bit = 0.95;  // speed of an NT accumulating GEMM against forward
   double weight_gradient_fp8 = 0.95;
   double weight_gradient_block_fp8 = 0.68;
   double input_gradient = 1.0;
-  Duration host_launch{0};                // CPU time per launch; 0: never launch-bound
+  Duration host_launch{0};  // CPU time per launch; 0: never launch-bound
 };
 
 // A published fact behind a constant, printed by the report.
@@ -63,6 +93,7 @@ struct GpuEfficiency {
   GemmConstants gemm_fp8_block;
   GemmConstants gemm_fp4;
   std::vector<AttentionConstants> attention;
+  std::vector<InferenceAttention> inference_attention;
   MemoryBoundConstants memory_bound;
   SystematicFactors factors_16bit;
   SystematicFactors factors_fp8;

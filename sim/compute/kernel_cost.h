@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/result.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/compute/gemm_time.h"
 #include "sim/compute/gpu_efficiency.h"
+#include "sim/compute/kernel_table.h"
 #include "sim/model/execution_config.h"
 #include "sim/model/operation.h"
 #include "topology/gpu_spec.h"
@@ -25,7 +28,8 @@ enum class Fidelity : std::uint8_t {
 
 struct KernelCost {
   Duration duration{0};
-  // How a running communication kernel slows this one: GEMM and attention lose SMs, memory-bound kernels lose bandwidth.
+  // How a running communication kernel slows this one: GEMM and attention lose SMs, memory-bound
+  // kernels lose bandwidth.
   bool memory_bound = false;
   Bytes memory_traffic;
 };
@@ -36,17 +40,33 @@ struct ComputeOptions {
   Recipe recipe = Recipe::kBf16;
   // Speed of this GPU against its type: 1.0 is nominal, 0.95 runs 5 % slow.
   Ratio speed{1.0};
+  // Standalone leaves out the sustained derate and lets the droop grow with the kernel: for
+  // comparison with kernel tables.
+  ClockState clock = ClockState::kSustained;
+  // For kTable and kExact; the formula alone when empty.
+  std::vector<MeasuredGemm> measured;
 };
+
+// What the user asked for and this GPU cannot do: a recipe without units for it, an attention
+// backend without constants. Empty when KernelCostModel accepts the three.
+[[nodiscard]] Diagnostics CheckKernels(const topology::GpuSpec& gpu,
+                                       const GpuEfficiency& efficiency,
+                                       const ComputeOptions& options);
 
 class KernelCostModel {
  public:
+  // REQUIRES: CheckKernels finds nothing, speed > 0; CHECKed.
   KernelCostModel(topology::GpuSpec gpu, GpuEfficiency efficiency, ComputeOptions options);
   ~KernelCostModel();
   KernelCostModel(KernelCostModel&&) noexcept;
   KernelCostModel& operator=(KernelCostModel&&) noexcept;
 
-  // Duration when `reserved` SMs are held by communication kernels throughout. REQUIRES: not a collective.
-  // Same operation, same answer; not thread-safe (memoises).
+  // A GEMM or attention takes its formula's time, times sustained_derate of its operand type;
+  // weight and input gradients run at their factor's share of the forward speed. A measured time
+  // (kExact) is taken as it is, without derate. Casts are operations of their own. Host launch time
+  // is the program's matter (its host lane), not added here. Duration when `reserved` SMs are held
+  // by communication kernels throughout. REQUIRES: not a collective. Same operation, same answer;
+  // not thread-safe (memoises).
   [[nodiscard]] KernelCost Cost(const model::Operation& operation,
                                 std::int32_t reserved_multiprocessors = 0) const;
 
