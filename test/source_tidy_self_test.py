@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Shows of every rule in source_tidy_test.py that it passes what is right and fails what is not."""
 
+import sys
 import unittest
 
-import source_tidy_test as tidy
+sys.dont_write_bytecode = True
+import source_tidy_test as tidy  # noqa: E402
 
 README = "word " * 40
 
