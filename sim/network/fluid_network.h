@@ -1,0 +1,96 @@
+// Concurrent transfers as fluids that share ports.
+//
+// A transfer is one variable x, its progress in bytes of X per second, with a cap B and a load c_p on each port p it touches:
+// maximise max-min fairly subject to sum_j c_jp x_j <= C_p and x_j <= B_j. Every member of a collective moves in lock step, so
+// the tightest port throttles the whole set. Fairness is per byte on a set's tightest port (weight 1 / max c), as for equal
+// numbers of connections.
+//
+// Almost always nothing is shared beyond its capacity; then a transfer runs at its cap and no equation is solved: a port whose
+// demand at full caps fits its capacity cannot constrain anybody. Solving touches only the sets connected through overloaded
+// ports.
+//
+// Invariants: (1) rates never exceed caps and never overload a port by more than rounding; (2) rates are multiples of 1 KiB/s,
+// so that machines agree; (3) demand_[p] is the exact integer sum over active sets of round(B_j c_jp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+
+namespace quadrille::network {
+
+using PortIndex = std::uint32_t;
+using FlowIndex = std::uint32_t;
+
+struct PortLoad {
+  PortIndex port = 0;
+  double load = 0.0;  // c: bytes on the port per byte of X
+};
+
+class FluidNetwork {
+ public:
+  explicit FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t flows);
+
+  // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied.
+  void Describe(FlowIndex flow, std::span<const PortLoad> loads);
+
+  // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e. Solve must run before this
+  // instant ends; otherwise the flow runs at its cap. REQUIRES: described, not active.
+  bool Start(FlowIndex flow, double work, BytesPerSecond cap, TimePoint now);
+
+  // Ends a flow. Returns true when others may now go faster and Solve must run. REQUIRES: active.
+  bool Finish(FlowIndex flow);
+
+  // Shares anew; calls `changed(flow)` for each flow whose rate changed, in flow order.
+  void Solve(TimePoint now, const std::function<void(FlowIndex)>& changed);
+
+  // When `flow` ends at its present rate. REQUIRES: active.
+  [[nodiscard]] TimePoint FinishTime(FlowIndex flow) const;
+  [[nodiscard]] BytesPerSecond Rate(FlowIndex flow) const;
+  [[nodiscard]] bool Active(FlowIndex flow) const { return flows_[flow].active; }
+
+ private:
+  struct Flow {
+    std::uint32_t load_begin = 0;
+    std::uint32_t load_count = 0;
+    bool active = false;
+    bool in_component = false;
+    double cap = 0.0;
+    double rate = 0.0;
+    double remaining = 0.0;  // at `updated`
+    TimePoint updated;
+  };
+  struct Port {
+    double capacity = 0.0;
+    std::int64_t demand = 0;
+    std::vector<FlowIndex> flows;  // active ones
+    bool in_component = false;
+  };
+
+  [[nodiscard]] std::span<const PortLoad> Loads(const Flow& flow) const;
+  [[nodiscard]] bool Overloaded(const Port& port) const;
+  void CollectComponent();
+  void Fill();
+
+  std::vector<Flow> flows_;
+  std::vector<Port> ports_;
+  std::vector<PortLoad> loads_;
+  std::vector<PortIndex> dirty_;
+  // Scratch of one solve.
+  std::vector<FlowIndex> component_;
+  std::vector<PortIndex> component_ports_;
+  std::vector<double> new_rate_;
+  std::vector<double> spare_;
+  std::vector<double> usage_;
+};
+
+// Max-min rates of a whole system by the definition, slowly: the oracle of the tests. `caps` per flow, `loads[j]` as above.
+[[nodiscard]] std::vector<double> NaiveMaxMin(std::span<const double> capacities,
+                                              std::span<const double> caps,
+                                              const std::vector<std::vector<PortLoad>>& loads);
+
+}  // namespace quadrille::network
