@@ -14,10 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "schedules/dependencies.h"
-#include "schedules/text.h"
+#include "schedules/saturating_time.h"
 
 namespace quadrille::schedules {
 namespace {
@@ -57,12 +56,12 @@ class Timing {
       const Duration start = std::max(rank_end_[r], Arrival(rank, action));
       if (part == 0) time.start = start;
       time.second_start = start;
-      time.end = Add(start, DurationOf(action, costs_));
+      time.end = SaturatingAdd(start, DurationOf(action, costs_));
       End(rank, action, time.end);
     } else {
       time.start = std::max({rank_end_[r], Arrival(rank, slot.first), Arrival(rank, *slot.second)});
       time.second_start = time.start;
-      time.end = Add(time.start, PairDuration(slot));
+      time.end = SaturatingAdd(time.start, PairDuration(slot));
       End(rank, slot.first, time.end);
       End(rank, *slot.second, time.end);
     }
@@ -71,26 +70,15 @@ class Timing {
 
   [[nodiscard]] Duration PairDuration(const Slot& slot) {
     if (costs_.pair_cost == PairCost::kGiven) return costs_.pair;
-    return Add(DurationOf(slot.first, costs_), DurationOf(*slot.second, costs_));
+    return SaturatingAdd(DurationOf(slot.first, costs_), DurationOf(*slot.second, costs_));
   }
-
-  [[nodiscard]] bool overflow() const { return overflow_; }
 
  private:
-  // Times are non-negative, so only the upper end can be left.
-  Duration Add(Duration a, Duration b) {
-    if (b > Duration(std::numeric_limits<std::int64_t>::max()) - a) {
-      overflow_ = true;
-      return a;
-    }
-    return a + b;
-  }
-
   Duration Arrival(std::int32_t rank, const Action& action) {
     Duration latest(0);
     for (const Dependency& dependency : DependenciesOf(schedule_, index_, rank, action)) {
       Duration at = (dependency.backward ? backward_end_ : forward_end_)[dependency.index];
-      if (dependency.rank != rank) at = Add(at, costs_.latency);
+      if (dependency.rank != rank) at = SaturatingAdd(at, costs_.latency);
       latest = std::max(latest, at);
     }
     return latest;
@@ -110,7 +98,6 @@ class Timing {
   std::vector<Duration> forward_end_;
   std::vector<Duration> backward_end_;
   std::vector<Duration> rank_end_;
-  bool overflow_ = false;
 };
 
 // Counts live activations along one rank's order.
@@ -201,6 +188,8 @@ void Summarise(const PipelineSchedule& schedule, const TaskCosts& costs,
   result.bubble_of_span = Ratio(span_bubble);
 }
 
+}  // namespace
+
 Diagnostics CheckCosts(const TaskCosts& costs) {
   Diagnostics problems;
   const auto check = [&](const char* name, Duration value) {
@@ -216,8 +205,6 @@ Diagnostics CheckCosts(const TaskCosts& costs) {
   check("the time of a pair", costs.pair);
   return problems;
 }
-
-}  // namespace
 
 Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
                                             const TaskCosts& costs) {
@@ -237,7 +224,8 @@ Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
     }
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
-  if (timing.overflow()) {
+  for (const std::vector<SlotTime>& times : result.times) {
+    if (times.empty() || times.back().end != kEndOfTime) continue;
     return Error("the step would last longer than 106 days, the range of simulated time");
   }
   Summarise(schedule, costs, result);

@@ -34,9 +34,12 @@ struct ScheduleEvaluation {
   std::vector<std::vector<SlotTime>> times;        // per rank and slot
 };
 
+// What is wrong with costs: one message per negative time; empty when they can be used.
+[[nodiscard]] Diagnostics CheckCosts(const TaskCosts& costs);
+
 // Times every action by its dependencies. A schedule that cannot finish is an error naming each
-// blocked rank, its next action and what that waits for. REQUIRES: a schedule that passes
-// CheckSchedule's completeness.
+// blocked rank, its next action and what that waits for; so are negative costs and a step beyond
+// the range of simulated time. REQUIRES: a schedule that passes CheckSchedule's completeness.
 [[nodiscard]] Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
                                                           const TaskCosts& costs);
 

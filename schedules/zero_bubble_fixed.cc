@@ -6,7 +6,7 @@
 // drain is filled with them; the bubble drops to (P - 1)(F + I - W), as long as W <= I, and every
 // rank then holds P activations if they live until W. ZB-H2 doubles the warm-up: inside each rank's
 // own span nothing is idle when F = I = W, at 2P - 1 activations; between two global barriers the
-// bubble is (P - 1) max(F, F + I - W), as ZB-H1's. The interleaved form is PyTorch's
+// bubble is (P - 1) max(F, F + I - 2W), ZB-H1's if F = I = W. The interleaved form is PyTorch's
 // ScheduleInterleavedZeroBubble; with v = 1 it is ZB-H1, which PyTorch calls ZB1P.
 //
 // Invariants:
