@@ -74,6 +74,8 @@ struct ExecutionConfig {
   double expert_capacity_factor = 0.0;
   DataType expert_dispatch_type = DataType::kBf16;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
+  std::int32_t expert_nodes = 1;       // nodes that one EP group spans, for DeepEP's deduplication
+  bool shared_expert_overlap = false;  // shared experts run beside dispatch (moe-shared-expert-overlap)
   bool forward_only = false;
 
   // Tokens that one GPU's GEMMs see.

@@ -38,12 +38,16 @@ struct PieceActivations {
   Bytes backward_workspace;            // the same while B (or I) runs, recomputed activations included
 };
 
-// Parameters that one GPU holds of a piece, by the group their gradients are reduced over.
+// Parameters that one GPU holds of a piece, by the group their gradients are reduced over. With tied embeddings the head
+// counts no table: a stage that holds the head but not the embedding has a copy of TiedTableParameters. A prediction module
+// shares the model's table and head in the same way.
 struct PieceParameters {
   ParameterCount dense;
   ParameterCount expert;
 };
 
+// Lists chain: operation 0 of a list reads what the last operation of the list before it made (the previous piece in forward,
+// the next in backward), and every list ends with the operation that completes its result.
 // REQUIRES: a config and execution that passed CheckModel.
 [[nodiscard]] PieceOperations OperationsOf(const TransformerConfig& config,
                                            const ExecutionConfig& execution, Piece piece);
@@ -51,6 +55,10 @@ struct PieceParameters {
                                              const ExecutionConfig& execution, Piece piece);
 [[nodiscard]] PieceParameters ParametersOf(const TransformerConfig& config,
                                            const Sharding& sharding, Piece piece);
+
+// The vocabulary shard of the embedding table.
+[[nodiscard]] ParameterCount TiedTableParameters(const TransformerConfig& config,
+                                                 const Sharding& sharding);
 
 // Activation (or its gradient) that crosses a stage boundary per microbatch and GPU: tokens x hidden in 16 bits, divided by
 // TP when sequence parallelism shards it.

@@ -34,6 +34,7 @@ struct MixtureOfExperts {
   std::int32_t routing_groups = 0;        // grouped top-k: number of groups, 0 for none
   std::int32_t routing_group_limit = 0;   // and how many of them one token may use
   bool shared_expert_gate = false;
+  bool router_bias = false;
   [[nodiscard]] bool enabled() const { return experts > 0; }
 };
 
@@ -56,6 +57,7 @@ struct TransformerConfig {
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
+  bool embedding_norm = false;         // a norm after the embedding table
   bool parallel_block = false;  // attention and MLP read the same normalised input
   // Every window_period-th layer has full attention and the others a window of sliding_window keys; 0: all full.
   std::int32_t sliding_window = 0;

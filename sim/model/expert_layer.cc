@@ -1,0 +1,311 @@
+// The experts of one layer as Megatron-Core executes them
+// (megatron/core/transformer/moe/{moe_layer,token_dispatcher}.py).
+//
+// Forward: shared experts; router GEMM (fp32 out), scores and top-k; permutation; dispatch over EP,
+// all-gather over ETP; sort by local expert; grouped FC1, activation, grouped FC2; and the way
+// back: unsort, reduce-scatter, combine, unpermute. Backward is the mirror image: what a combine
+// sends forward, a dispatch sends back.
+//
+// 1. all-to-all: every copy of a token travels, permuted before and after. DeepEP: the kernel
+// permutes on its own and sums on the way
+//    back, so only the sort remains, and node_deduplication tells the network what crosses nodes.
+//    All-gather: every GPU of the group gets all tokens and keeps the rows of its experts.
+// 2. FP8 dispatch is of the forward only; gradients and combine travel in 16 bits
+// (deepseek-ai/DeepEP).
+// 3. Shared experts run before the router, or beside the dispatch where shared_expert_overlap is
+// set.
+// 4. An expert's weight gradient is one GEMM per expert with the expert's rows as depth.
+
+#include "sim/model/expert_routing.h"
+#include "sim/model/layer_parts.h"
+#include "sim/model/linear.h"
+#include "sim/model/memory_bound_operations.h"
+
+namespace quadrille::model {
+
+namespace {
+
+using Index = std::int32_t;
+
+struct ExpertShapes {
+  ExpertRows rows;
+  double hidden = 0.0;
+  double tokens = 0.0;  // own, before dispatch
+  std::int64_t fc1_outputs = 0;
+  bool narrow_dispatch = false;
+  double dispatch_bytes = 2.0;
+  bool sorts = false;
+
+  [[nodiscard]] double RowElements() const { return rows.computed * hidden; }
+};
+
+ExpertShapes ShapesOf(const Shard& shard) {
+  const ExecutionConfig& execution = shard.execution;
+  ExpertShapes shapes;
+  shapes.rows = ExpertRowsOf(shard);
+  shapes.hidden = static_cast<double>(shard.hidden);
+  shapes.tokens = static_cast<double>(shard.sequence_tokens);
+  shapes.fc1_outputs = shard.ActivationInputs(shapes.rows.width);
+  shapes.narrow_dispatch = BytesPerElement(execution.expert_dispatch_type) < shard.wide_bytes;
+  shapes.dispatch_bytes =
+      shapes.narrow_dispatch
+          ? (shard.quantization.enabled ? shard.quantization.bytes : 1.0 + 4.0 / 128.0)
+          : shard.wide_bytes;
+  const Sharding& sharding = execution.sharding;
+  shapes.sorts =
+      shapes.rows.local_experts > 1 && (sharding.expert > 1 || sharding.expert_tensor > 1);
+  return shapes;
+}
+
+Linear RouterLinear(const Shard& shard) {
+  return {.name = "router",
+          .split = LinearSplit::kReplicated,
+          .inputs = shard.hidden,
+          .outputs = shard.config.experts.experts,
+          .quantized = false,
+          .output = DataType::kFp32};
+}
+
+DenseMlp SharedMlp(const Shard& shard) {
+  return {.width = shard.config.experts.shared_ffn_hidden / shard.execution.sharding.tensor,
+          .shared_experts = true};
+}
+
+bool HasShared(const Shard& shard) { return shard.config.experts.shared_ffn_hidden > 0; }
+
+// Scores, top-k, routing map, auxiliary loss over tokens x experts in fp32. Bytes and launches of
+// the unfused chain are a guess: five passes, twelve kernels.
+Index Route(OperationList& list, const Shard& shard, Pass pass, Index input) {
+  const double scores = static_cast<double>(shard.sequence_tokens) * shard.config.experts.experts;
+  const bool fused = shard.execution.fusions.router;
+  return list.MemoryBound("routing", pass, MemoryBoundClass::kRouter,
+                          BytesOf(scores, fused ? 8.0 : 40.0), {input}, fused ? 2 : 12);
+}
+
+Index Permute(OperationList& list, const Shard& shard, Pass pass, Bytes bytes, Index input) {
+  return list.MemoryBound("permute", pass, MemoryBoundClass::kPermute, bytes, {input},
+                          shard.execution.fusions.permute ? 1 : 3);
+}
+
+Index Unpermute(OperationList& list, const Shard& shard, Pass pass, Bytes bytes, Index input) {
+  return list.MemoryBound("unpermute", pass, MemoryBoundClass::kUnpermute, bytes, {input},
+                          shard.execution.fusions.permute ? 1 : 3);
+}
+
+Index ExpertCollective(OperationList& list, const Shard& shard, const char* name, Pass pass,
+                       CollectiveKind kind, Axis axis, Bytes bytes, Index input) {
+  CollectiveShape shape{.kind = kind, .axis = axis, .bytes = bytes};
+  if (kind == CollectiveKind::kAllToAll) {
+    shape.node_deduplication = NodeDeduplication(shard.config, shard.execution);
+  }
+  return list.Collective(name, pass, shape, {input});
+}
+
+// Tokens to their experts' GPUs, sorted by local expert. `bytes_per_element` is what travels.
+Index Send(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
+           double bytes_per_element, Index input) {
+  const Sharding& sharding = shard.execution.sharding;
+  const double sent = shapes.rows.sent * shapes.hidden;
+  const bool gathers = shard.execution.expert_dispatch == ExpertDispatch::kAllGather;
+  Index last = input;
+  if (!gathers && shard.execution.expert_dispatch != ExpertDispatch::kDeepEp) {
+    last = Permute(list, shard, pass, BytesOf(sent, bytes_per_element), last);
+  }
+  if (sharding.expert > 1) {
+    const double elements = gathers ? shapes.tokens * shapes.hidden * sharding.expert : sent;
+    last = ExpertCollective(list, shard, gathers ? "all-gather expert" : "all-to-all dispatch",
+                            pass, gathers ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll,
+                            Axis::kExpert, BytesOf(elements, bytes_per_element), last);
+  }
+  return last;
+}
+
+Index Arrive(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
+             double bytes_per_element, Index input) {
+  const Bytes rows = BytesOf(shapes.RowElements(), bytes_per_element);
+  Index last = input;
+  if (shard.execution.sharding.expert_tensor > 1) {
+    last = ExpertCollective(list, shard, "all-gather expert tensor", pass,
+                            CollectiveKind::kAllGather, Axis::kExpertTensor, rows, last);
+  }
+  if (shard.execution.expert_dispatch == ExpertDispatch::kAllGather) {
+    return Permute(list, shard, pass, rows, last);
+  }
+  const bool deep_ep = shard.execution.expert_dispatch == ExpertDispatch::kDeepEp;
+  return shapes.sorts || deep_ep ? Permute(list, shard, pass, rows * 2, last) : last;
+}
+
+// Rows back to their tokens' GPUs and summed per token.
+Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
+             Index input) {
+  const Sharding& sharding = shard.execution.sharding;
+  const ExpertDispatch dispatch = shard.execution.expert_dispatch;
+  const bool gathers = dispatch == ExpertDispatch::kAllGather;
+  const bool deep_ep = dispatch == ExpertDispatch::kDeepEp;
+  const Bytes rows = BytesOf(shapes.RowElements(), shard.wide_bytes);
+  const double own = shapes.tokens * shapes.hidden;
+  Index last = input;
+  if (gathers || deep_ep || shapes.sorts) last = Unpermute(list, shard, pass, rows * 2, last);
+  if (sharding.expert_tensor > 1) {
+    last = ExpertCollective(list, shard, "reduce-scatter expert tensor", pass,
+                            CollectiveKind::kReduceScatter, Axis::kExpertTensor, rows, last);
+  }
+  if (sharding.expert > 1) {
+    last = ExpertCollective(
+        list, shard, gathers ? "reduce-scatter expert" : "all-to-all combine", pass,
+        gathers ? CollectiveKind::kReduceScatter : CollectiveKind::kAllToAll, Axis::kExpert,
+        BytesOf(gathers ? own * sharding.expert : shapes.rows.sent * shapes.hidden,
+                shard.wide_bytes),
+        last);
+  }
+  if (gathers || deep_ep) return last;
+  return Unpermute(list, shard, pass,
+                   BytesOf(shapes.rows.sent * shapes.hidden + own, shard.wide_bytes), last);
+}
+
+Index GroupedLinear(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
+                    const char* name, Pass pass, std::int64_t inputs, std::int64_t outputs,
+                    Index input) {
+  const bool backward = pass == Pass::kInputGradient;
+  const GemmShape shape = {.m = shapes.rows.rows_per_expert,
+                           .n = backward ? inputs : outputs,
+                           .k = backward ? outputs : inputs,
+                           .groups = shapes.rows.local_experts,
+                           .layout = backward ? GemmLayout::kNN : GemmLayout::kTN,
+                           .output = shard.wide};
+  const FlopCount flops(2.0 * shapes.rows.computed * static_cast<double>(inputs) *
+                        static_cast<double>(outputs));
+  return list.GroupedGemm(name, pass, shard.narrow, shape, flops, {input});
+}
+
+void GroupedWeightGradient(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
+                           const char* name, std::int64_t inputs, std::int64_t outputs) {
+  const bool fused = shard.execution.fusions.gradient_accumulation;
+  const GemmShape shape = {.m = outputs,
+                           .n = inputs,
+                           .k = shapes.rows.rows_per_expert,
+                           .groups = shapes.rows.local_experts,
+                           .layout = GemmLayout::kNT,
+                           .accumulate = fused,
+                           .output = fused ? shard.execution.gradient_accumulation : shard.wide};
+  const FlopCount flops(2.0 * shapes.rows.computed * static_cast<double>(inputs) *
+                        static_cast<double>(outputs));
+  list.GroupedGemm(name, Pass::kWeightGradient, shard.narrow, shape, flops, {});
+  if (!fused) {
+    AccumulateGradient(list, shard,
+                       static_cast<double>(shapes.rows.local_experts) *
+                           static_cast<double>(inputs) * static_cast<double>(outputs));
+  }
+}
+
+// Brings dispatched rows into the format the grouped GEMM reads.
+Index FormatRows(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
+                 Index input) {
+  if (!shapes.narrow_dispatch) {
+    return Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, input);
+  }
+  if (shard.quantization.enabled) return input;
+  return list.MemoryBound("cast", pass, MemoryBoundClass::kCast,
+                          BytesOf(shapes.RowElements(), shapes.dispatch_bytes + shard.wide_bytes),
+                          {input});
+}
+
+Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
+                       Pass pass, Index input) {
+  Index last = FormatRows(list, shard, shapes, pass, input);
+  last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
+                       last);
+  last = ActivationForward(list, shard, pass, shapes.rows.computed, shapes.rows.width, last);
+  last = Quantize(list, shard, pass, shapes.rows.computed * static_cast<double>(shapes.rows.width),
+                  2, shard.execution.fusions.activation_quantize, false, last);
+  return GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden,
+                       last);
+}
+
+Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
+                        Index gradient) {
+  const Pass pass = Pass::kInputGradient;
+  if (RecomputesActivation(shard.execution) && !RecomputesExperts(shard.execution)) {
+    ActivationForward(list, shard, Pass::kRecompute, shapes.rows.computed, shapes.rows.width,
+                      kBefore);
+  }
+  Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient);
+  last =
+      GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
+  GroupedWeightGradient(list, shard, shapes, "expert fc2", shapes.rows.width, shard.hidden);
+  last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, last);
+  last = Quantize(list, shard, pass, shapes.rows.computed * static_cast<double>(shapes.fc1_outputs),
+                  2, shard.execution.fusions.activation_quantize, false, last);
+  last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
+                       last);
+  if (shapes.narrow_dispatch && shard.quantization.enabled) {
+    // Rows came in one layout only; the weight gradient reads the other.
+    list.MemoryBound("transpose", Pass::kWeightGradient, MemoryBoundClass::kCast,
+                     BytesOf(shapes.RowElements(), 2.0 * shard.quantization.bytes), {});
+  }
+  GroupedWeightGradient(list, shard, shapes, "expert fc1", shard.hidden, shapes.fc1_outputs);
+  return last;
+}
+
+// The counts of rows per expert, which the all-to-all needs on every GPU before it.
+Index ExchangeCounts(OperationList& list, const Shard& shard, Pass pass, Index input) {
+  const std::int32_t peers = shard.execution.sharding.expert;
+  if (peers == 1 || shard.execution.expert_dispatch != ExpertDispatch::kAllToAll) return input;
+  return ExpertCollective(
+      list, shard, "all-gather token counts", pass, CollectiveKind::kAllGather, Axis::kExpert,
+      BytesOf(static_cast<double>(peers) * shard.config.experts.experts, 4.0), input);
+}
+
+}  // namespace
+
+Index ExpertsForward(OperationList& list, const Shard& shard, Pass pass, Index input) {
+  const ExpertShapes shapes = ShapesOf(shard);
+  const bool overlaps = shard.execution.shared_expert_overlap;
+  Index shared = kBefore;
+  if (HasShared(shard) && !overlaps) {
+    shared = MlpForward(list, shard, SharedMlp(shard), pass, input);
+  }
+  Index last = LinearForward(list, shard, RouterLinear(shard), pass, input);
+  last = Route(list, shard, pass, last);
+  last = ExchangeCounts(list, shard, pass, last);
+  if (shapes.narrow_dispatch) {
+    last = list.MemoryBound(
+        "cast", pass, MemoryBoundClass::kCast,
+        BytesOf(shapes.tokens * shapes.hidden, shard.wide_bytes + shapes.dispatch_bytes), {last});
+  }
+  last = Send(list, shard, shapes, pass, shapes.dispatch_bytes, last);
+  if (HasShared(shard) && overlaps) {
+    shared = MlpForward(list, shard, SharedMlp(shard), pass, input);
+  }
+  last = Arrive(list, shard, shapes, pass, shapes.dispatch_bytes, last);
+  last = ExpertMlpForward(list, shard, shapes, pass, last);
+  last = Return(list, shard, shapes, pass, last);
+  if (!HasShared(shard)) return last;
+  return list.MemoryBound("shared expert sum", pass, MemoryBoundClass::kElementwise,
+                          BytesOf(shapes.tokens * shapes.hidden, 3.0 * shard.wide_bytes),
+                          {last, shared});
+}
+
+Index ExpertsBackward(OperationList& list, const Shard& shard, Index gradient) {
+  const ExpertShapes shapes = ShapesOf(shard);
+  const Pass pass = Pass::kInputGradient;
+  const bool overlaps = shard.execution.shared_expert_overlap;
+  if (RecomputesExperts(shard.execution)) {
+    ExpertsForward(list, shard, Pass::kRecompute, kBefore);
+  }
+  Index shared = kBefore;
+  Index last = Send(list, shard, shapes, pass, shard.wide_bytes, gradient);
+  if (HasShared(shard) && overlaps) shared = MlpBackward(list, shard, SharedMlp(shard), gradient);
+  last = Arrive(list, shard, shapes, pass, shard.wide_bytes, last);
+  last = ExpertMlpBackward(list, shard, shapes, last);
+  const Index experts = Return(list, shard, shapes, pass, last);
+  last = Route(list, shard, pass, experts);
+  const Index router = LinearBackward(list, shard, RouterLinear(shard), last);
+  if (HasShared(shard) && !overlaps) shared = MlpBackward(list, shard, SharedMlp(shard), gradient);
+  const double sums = HasShared(shard) ? 2.0 : 1.0;
+  return list.MemoryBound("branch gradient", pass, MemoryBoundClass::kElementwise,
+                          BytesOf(shapes.tokens * shapes.hidden, sums * 3.0 * shard.wide_bytes),
+                          {experts, router, shared});
+}
+
+}  // namespace quadrille::model

@@ -1,0 +1,63 @@
+#include "sim/model/expert_routing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quadrille::model {
+
+ExpertRows ExpertRowsOf(const Shard& shard) {
+  const MixtureOfExperts& experts = shard.config.experts;
+  const Sharding& sharding = shard.execution.sharding;
+  const double capacity = shard.execution.expert_capacity_factor;
+  double sent_share = 1.0;
+  double load = shard.execution.expert_load_factor;
+  if (capacity > 0.0) {
+    sent_share = std::min(1.0, capacity);
+    load = std::min(load, capacity);
+  }
+  const double balanced = static_cast<double>(shard.sequence_tokens) * experts.top_k;
+  ExpertRows rows;
+  rows.sent = balanced * sent_share;
+  rows.computed = balanced * sharding.expert_tensor * load;
+  rows.local_experts = std::max(1, experts.experts / sharding.expert);
+  rows.rows_per_expert = std::max<std::int64_t>(
+      1, std::llround(rows.computed / static_cast<double>(rows.local_experts)));
+  rows.width = experts.expert_ffn_hidden / sharding.expert_tensor;
+  return rows;
+}
+
+double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts, std::int32_t top_k) {
+  const std::int32_t outside = experts - experts / groups;
+  // C(outside, k) / C(experts, k) as a product, exact enough and free of overflow.
+  double missed = 1.0;
+  for (std::int32_t i = 0; i < top_k; ++i) {
+    missed *= std::max(0.0, static_cast<double>(outside - i)) / static_cast<double>(experts - i);
+  }
+  return groups * (1.0 - missed);
+}
+
+double NodeDeduplication(const TransformerConfig& config, const ExecutionConfig& execution) {
+  const MixtureOfExperts& experts = config.experts;
+  const std::int32_t nodes = execution.expert_nodes;
+  if (execution.expert_dispatch != ExpertDispatch::kDeepEp || nodes <= 1) return 1.0;
+  const bool limited = experts.routing_groups > 1 && experts.routing_group_limit > 0 &&
+                       experts.routing_group_limit < experts.routing_groups;
+  double distinct = 0.0;
+  if (!limited) {
+    distinct = ExpectedDistinctGroups(nodes, experts.experts, experts.top_k);
+  } else {
+    const std::int32_t per_group = experts.experts / experts.routing_groups;
+    const double groups = ExpectedDistinctGroups(
+        experts.routing_group_limit, experts.routing_group_limit * per_group, experts.top_k);
+    // A group lies on one node, or spans several when there are more nodes than groups.
+    distinct =
+        nodes >= experts.routing_groups
+            ? ExpectedDistinctGroups(nodes * experts.routing_group_limit / experts.routing_groups,
+                                     experts.routing_group_limit * per_group, experts.top_k)
+            : ExpectedDistinctGroups(nodes, experts.routing_groups,
+                                     static_cast<std::int32_t>(std::lround(groups)));
+  }
+  return std::min(1.0, distinct / experts.top_k);
+}
+
+}  // namespace quadrille::model

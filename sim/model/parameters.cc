@@ -1,0 +1,109 @@
+// Parameters that one GPU holds, piece by piece. Column- and row-parallel weights are divided by
+// TP; norms, router and the down-projections of latent attention are replicated over TP; experts
+// are divided by EP and ETP. KV heads are repeated when there are fewer than TP.
+
+#include "sim/model/layer_operations.h"
+#include "sim/model/shard.h"
+
+namespace quadrille::model {
+
+namespace {
+
+std::int64_t NormParameters(const TransformerConfig& config, std::int64_t width) {
+  return config.normalization == Normalization::kLayerNorm ? 2 * width : width;
+}
+
+std::int64_t LatentAttentionParameters(const Shard& shard) {
+  const LatentAttention& latent = shard.config.latent;
+  const std::int64_t query_outputs = shard.heads * shard.qk_head_dim;
+  std::int64_t query = shard.hidden * query_outputs;
+  if (latent.query_rank > 0) {
+    query = latent.query_rank * (shard.hidden + query_outputs) +
+            NormParameters(shard.config, latent.query_rank);
+  }
+  const std::int64_t down = shard.hidden * (latent.kv_rank + latent.rope_head_dim);
+  const std::int64_t up =
+      latent.kv_rank * shard.heads * (latent.nope_head_dim + latent.value_head_dim);
+  return query + down + up + NormParameters(shard.config, latent.kv_rank) +
+         shard.heads * shard.value_head_dim * shard.hidden;
+}
+
+std::int64_t AttentionParameters(const Shard& shard) {
+  const TransformerConfig& config = shard.config;
+  if (config.latent.enabled()) return LatentAttentionParameters(shard);
+  const std::int64_t qkv = (shard.heads + 2 * shard.kv_heads) * shard.qk_head_dim;
+  std::int64_t count = shard.hidden * qkv + shard.heads * shard.value_head_dim * shard.hidden;
+  if (config.attention_bias) count += qkv;
+  if (config.attention_output_bias) count += shard.hidden;
+  if (config.qk_norm) count += 2 * NormParameters(config, shard.qk_head_dim);
+  return count;
+}
+
+std::int64_t MlpParameters(const Shard& shard, std::int64_t width) {
+  const std::int64_t inputs = shard.ActivationInputs(width);
+  std::int64_t count = shard.hidden * (inputs + width);
+  if (shard.config.mlp_bias) count += inputs + shard.hidden;
+  return count;
+}
+
+PieceParameters LayerParameters(const Shard& shard, const Sharding& sharding, std::int32_t layer) {
+  const TransformerConfig& config = shard.config;
+  const std::int64_t norms = NormParameters(config, shard.hidden) * (config.parallel_block ? 1 : 2);
+  std::int64_t dense = AttentionParameters(shard) + norms;
+  std::int64_t expert = 0;
+  if (config.IsExpertLayer(layer)) {
+    const MixtureOfExperts& experts = config.experts;
+    dense += shard.hidden * experts.experts;
+    if (experts.router_bias) dense += experts.experts;
+    if (experts.shared_ffn_hidden > 0) {
+      dense += MlpParameters(shard, experts.shared_ffn_hidden / sharding.tensor);
+      if (experts.shared_expert_gate) dense += shard.hidden;
+    }
+    expert = experts.experts / sharding.expert *
+             MlpParameters(shard, experts.expert_ffn_hidden / sharding.expert_tensor);
+  } else {
+    dense += MlpParameters(shard, shard.ffn);
+  }
+  return {ParameterCount(dense), ParameterCount(expert)};
+}
+
+std::int64_t TableParameters(const Shard& shard) { return shard.vocabulary * shard.hidden; }
+
+}  // namespace
+
+PieceParameters ParametersOf(const TransformerConfig& config, const Sharding& sharding,
+                             Piece piece) {
+  ExecutionConfig execution;
+  execution.sharding = sharding;
+  const Shard shard(config, execution);
+  const std::int64_t final_norm = NormParameters(config, shard.hidden);
+  switch (piece.kind) {
+    case PieceKind::kEmbedding: {
+      std::int64_t count = TableParameters(shard);
+      if (config.position == PositionEmbedding::kLearned) {
+        count += std::int64_t{config.max_positions} * shard.hidden;
+      }
+      if (config.embedding_norm) count += NormParameters(config, shard.hidden);
+      return {ParameterCount(count), ParameterCount(0)};
+    }
+    case PieceKind::kLayer: return LayerParameters(shard, sharding, piece.layer);
+    case PieceKind::kHead:
+      return {ParameterCount(final_norm + (config.tied_embeddings ? 0 : TableParameters(shard))),
+              ParameterCount(0)};
+    case PieceKind::kMultiTokenPrediction: {
+      PieceParameters parameters = LayerParameters(shard, sharding, config.layers - 1);
+      const std::int64_t join = 2 * shard.hidden * (shard.hidden / sharding.tensor);
+      parameters.dense += ParameterCount(join + 3 * final_norm);
+      return parameters;
+    }
+  }
+  return {};
+}
+
+ParameterCount TiedTableParameters(const TransformerConfig& config, const Sharding& sharding) {
+  ExecutionConfig execution;
+  execution.sharding = sharding;
+  return ParameterCount(TableParameters(Shard(config, execution)));
+}
+
+}  // namespace quadrille::model

@@ -1,0 +1,33 @@
+#include "sim/model/layer_parts.h"
+
+namespace quadrille::model {
+
+namespace {
+
+bool Selective(const ExecutionConfig& execution) {
+  return execution.recomputation == Recomputation::kSelective;
+}
+
+}  // namespace
+
+bool RecomputesActivation(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.activation;
+}
+bool RecomputesNorm(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.layernorm;
+}
+bool RecomputesMlp(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.mlp;
+}
+bool RecomputesExperts(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.experts;
+}
+bool RecomputesLatentUpProjection(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.latent_up_projection;
+}
+bool RecomputesCoreAttention(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.core_attention &&
+         execution.attention == AttentionBackend::kUnfused;
+}
+
+}  // namespace quadrille::model
