@@ -3,7 +3,8 @@
 
 repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
-say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+# On standard error, with the seconds since the script began.
+say() { printf '%s [%d s]: %s\n' "${0##*/}" "$SECONDS" "$*" >&2; }
 
 die() {
   local status=$1
