@@ -1,0 +1,113 @@
+// Builds the program of one pipeline rank. Used by Lower; see lowering.h for what a step consists of.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sim/program/data_parallel.h"
+#include "sim/program/lowering.h"
+#include "sim/program/point_to_point.h"
+#include "sim/program/template_builder.h"
+
+namespace quadrille::program {
+
+// Operation lists of the model's pieces, each computed once and shared by all ranks.
+class PieceCache {
+ public:
+  PieceCache(const model::TransformerConfig& config, const model::ExecutionConfig& execution)
+      : config_(config), execution_(execution) {}
+  const model::PieceOperations& Operations(model::Piece piece);
+  const model::PieceActivations& Activations(model::Piece piece);
+  const model::PieceParameters& Parameters(model::Piece piece);
+
+ private:
+  struct Entry {
+    model::PieceOperations operations;
+    model::PieceActivations activations;
+    model::PieceParameters parameters;
+  };
+  // Layers that differ in nothing but their number share an entry.
+  const Entry& Find(model::Piece piece);
+  const model::TransformerConfig& config_;
+  const model::ExecutionConfig& execution_;
+  std::map<std::pair<int, int>, Entry> entries_;
+};
+
+class RankProgramBuilder {
+ public:
+  RankProgramBuilder(const LoweringInput& input, PieceCache& pieces, ShapeTable& shapes,
+                     const std::vector<Channel>& channels, std::int32_t pipeline_rank);
+  [[nodiscard]] RankProgram Build();
+
+ private:
+  struct ActionTemplate {
+    BuiltTemplate built;
+    Bytes allocated;
+    Bytes freed;
+    Bytes workspace;
+  };
+  // One instruction of a flat lane, with absolute waits.
+  struct FlatInstruction {
+    Instruction instruction;
+    std::vector<Wait> waits;
+  };
+
+  void AddLanes();
+  void AddLane(LaneKind kind, model::Axis axis, std::int32_t peer, std::string name);
+  void AddDataLanes();
+  [[nodiscard]] std::int32_t GroupSize(model::Axis axis) const;
+
+  [[nodiscard]] std::vector<model::Piece> PiecesOf(ChunkId chunk) const;
+  [[nodiscard]] ChunkParameters ParametersOf(ChunkId chunk);
+  [[nodiscard]] ActionBody BodyOf(const schedules::Action& action);
+  [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot);
+  void AccountMemory(const schedules::Action& action, ActionTemplate& result);
+
+  void AddPrologue();
+  void AddActions();
+  void AddOptimizer();
+  void AddFlatLanes();
+  void PlanPointToPoint();
+  void PlanParameterGather();
+  void PlanGradientReduce();
+  void PlanExpertGradientReduce();
+  void AddFlat(LaneIndex lane, std::uint16_t name, const network::TransferShape& shape,
+               std::vector<Wait> waits);
+  void AddSegment(Segment segment, Duration launch_total);
+  void CountLanes();
+  void AddStaticMemory();
+
+  [[nodiscard]] bool IsFlat(LaneIndex lane) const;
+  // Absolute compute-lane counts at the beginning (after kBegin) and at the end of a slot's segment.
+  [[nodiscard]] std::int32_t BeginCount(std::int32_t slot) const;
+  [[nodiscard]] std::int32_t EndCount(std::int32_t slot) const;
+  [[nodiscard]] const std::vector<schedules::Slot>& Slots() const;
+  [[nodiscard]] std::uint32_t SegmentOf(std::int32_t slot) const;
+  // Slots that run a forward (or a backward of any kind) of `chunk`, in order; of all chunks for -1.
+  [[nodiscard]] std::vector<std::int32_t> SlotsOf(bool backward, std::int32_t chunk) const;
+  void AddEntryWait(std::int32_t slot, Wait wait);
+  [[nodiscard]] Kernel OptimizerKernel(Bytes bytes, std::int32_t kernels) const;
+  [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;
+  [[nodiscard]] double ParameterShards(model::Axis axis) const;
+
+  const LoweringInput& input_;
+  PieceCache& pieces_;
+  ShapeTable& shapes_;
+  const std::vector<Channel>& channels_;
+  std::int32_t pipeline_rank_;
+  RankProgram program_;
+  TemplateContext context_;
+  std::map<schedules::Slot, ActionTemplate> templates_;  // keyed with microbatches zeroed
+  std::vector<const ActionTemplate*> slot_templates_;
+  std::vector<std::int32_t> slot_begin_;                 // absolute compute count before each slot
+  std::vector<std::vector<Wait>> slot_entry_waits_;
+  std::vector<Wait> optimizer_waits_;
+  std::vector<std::vector<FlatInstruction>> flat_;       // by lane
+  std::int32_t compute_count_ = 0;
+  std::int32_t adam_end_ = 0;  // absolute compute count after the optimizer's last kernel
+  Duration launch_base_{0};
+};
+
+}  // namespace quadrille::program

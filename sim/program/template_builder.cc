@@ -1,0 +1,492 @@
+#include "sim/program/template_builder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace quadrille::program {
+namespace {
+
+using model::Operation;
+using model::OperationKind;
+using model::Pass;
+
+bool Selected(PassFilter filter, Pass pass) {
+  switch (filter) {
+    case PassFilter::kForward: return pass == Pass::kForward;
+    case PassFilter::kBackward: return pass != Pass::kForward;
+    case PassFilter::kBackwardInput: return pass == Pass::kInputGradient || pass == Pass::kRecompute;
+    case PassFilter::kBackwardWeight: return pass == Pass::kWeightGradient;
+  }
+  return false;
+}
+
+LaneKind LaneOf(model::Axis axis) {
+  switch (axis) {
+    case model::Axis::kTensor: return LaneKind::kTensor;
+    case model::Axis::kContext: return LaneKind::kContext;
+    case model::Axis::kExpert:
+    case model::Axis::kExpertTensor: return LaneKind::kExpert;
+    case model::Axis::kData:
+    case model::Axis::kExpertData: return LaneKind::kParameterGather;
+    default: break;
+  }
+  QUADRILLE_CHECK(false, "no layer communicates over axis {}", static_cast<int>(axis));
+  return LaneKind::kTensor;
+}
+
+// The table's row for a site and pass; the two backward passes stand in for each other when only one is listed.
+const TensorOverlapEntry* FindOverlap(const TensorOverlapTable& table, const Operation& op) {
+  if (op.site == model::OverlapSite::kNone) return nullptr;
+  const bool forward = op.pass == Pass::kForward || op.pass == Pass::kRecompute;
+  const TensorOverlapEntry* close = nullptr;
+  for (const TensorOverlapEntry& entry : table.entries) {
+    if (entry.site != op.site || (entry.pass == Pass::kForward) != forward) continue;
+    if (forward || entry.pass == op.pass) return &entry;
+    close = &entry;
+  }
+  return close;
+}
+
+bool Needs(const Operation& op, std::int32_t index) {
+  return std::find(op.needs.begin(), op.needs.end(), index) != op.needs.end();
+}
+
+// Emits the operations of one action in order, remembering where each completes.
+class ActionStream {
+ public:
+  ActionStream(const TemplateContext& context, const ActionBody& body, ShapeTable& shapes,
+               RankProgram& program, TemplateWriter& writer,
+               std::vector<std::vector<Duration>>& finish)
+      : context_(context),
+        body_(body),
+        shapes_(shapes),
+        program_(program),
+        writer_(writer),
+        finish_(finish),
+        own_counts_(program.lanes.size(), 0) {
+    own_counts_[kComputeLane] = writer.Count(kComputeLane);
+    EnterPiece();
+  }
+
+  [[nodiscard]] bool done() const { return piece_ >= body_.pieces.size(); }
+  [[nodiscard]] const std::vector<std::int32_t>& piece_ends() const { return piece_ends_; }
+
+  // Estimated instant at which the next operation's inputs are there.
+  [[nodiscard]] Duration NextReady() const {
+    Duration ready{0};
+    for (const Wait& wait : WaitsOf(Current())) ready = std::max(ready, FinishOf(wait));
+    return ready;
+  }
+
+  // Emits the next operation together with those collectives and parts that belong to it.
+  void EmitNext() {
+    const Operation& op = Current();
+    if (op.kind == OperationKind::kCollective) {
+      EmitCollective(op);
+    } else {
+      EmitCompute(op);
+    }
+    Advance();
+  }
+
+ private:
+  [[nodiscard]] const std::vector<Operation>& Operations() const {
+    return *body_.pieces[piece_].operations;
+  }
+  [[nodiscard]] const Operation& Current() const { return Operations()[next_]; }
+
+  void EnterPiece() {
+    while (!done()) {
+      joins_.clear();
+      for (std::size_t lane = 1; lane < program_.lanes.size(); ++lane) {
+        const auto index = static_cast<LaneIndex>(lane);
+        if (own_counts_[index] > 0 && !IsShardLane(index)) joins_.push_back({index, own_counts_[index]});
+      }
+      entry_count_ = own_counts_[kComputeLane];
+      first_compute_ = true;
+      completed_.assign(Operations().size(), std::nullopt);
+      next_ = 0;
+      GatherAhead();
+      SkipUnselected();
+      if (next_ < Operations().size()) return;
+      LeavePiece();
+    }
+  }
+
+  void LeavePiece() {
+    piece_ends_.push_back(writer_.Count(kComputeLane));
+    const PieceBody& piece = body_.pieces[piece_];
+    const int lane = FindLane(program_, LaneKind::kGradientReduce, model::Axis::kData);
+    if (body_.filter != PassFilter::kForward && piece.reduce.value() > 0 && lane >= 0) {
+      EmitShard(model::CollectiveKind::kReduceScatter, piece.reduce, "reduce-scatter gradients",
+                static_cast<LaneIndex>(lane), {{kComputeLane, own_counts_[kComputeLane]}});
+    }
+    ++piece_;
+  }
+
+  // Lanes of sharded parameters and gradients run ahead or behind; no border waits for them.
+  [[nodiscard]] bool IsShardLane(LaneIndex lane) const {
+    return program_.lanes[lane].kind == LaneKind::kParameterGather ||
+           program_.lanes[lane].kind == LaneKind::kGradientReduce;
+  }
+
+  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits for its own.
+  void GatherAhead() {
+    const int lane = FindLane(program_, LaneKind::kParameterGather, model::Axis::kData);
+    if (lane < 0 || body_.filter == PassFilter::kBackwardWeight) return;
+    const std::size_t ahead = piece_ + static_cast<std::size_t>(context_.gather_ahead);
+    while (gathered_ < body_.pieces.size() && gathered_ <= ahead) {
+      const PieceBody& piece = body_.pieces[gathered_++];
+      if (piece.gather.value() == 0) {
+        gather_counts_.push_back(0);
+        continue;
+      }
+      EmitShard(model::CollectiveKind::kAllGather, piece.gather, "all-gather parameters",
+                static_cast<LaneIndex>(lane), {{kComputeLane, entry_count_}});
+      gather_counts_.push_back(own_counts_[static_cast<std::size_t>(lane)]);
+    }
+    if (gather_counts_[piece_] > 0) {
+      joins_.push_back({static_cast<LaneIndex>(lane), gather_counts_[piece_]});
+    }
+  }
+
+  void EmitShard(model::CollectiveKind kind, Bytes bytes, const char* name, LaneIndex lane,
+                 const std::vector<Wait>& waits) {
+    network::TransferShape shape;
+    shape.collective = {kind, model::Axis::kData, bytes};
+    Instruction instruction;
+    instruction.kind = InstructionKind::kTransfer;
+    instruction.lane = lane;
+    instruction.operation =
+        NameOf(program_, name, OperationKind::kCollective,
+               body_.filter == PassFilter::kForward ? Pass::kForward : Pass::kInputGradient, false);
+    instruction.layer = static_cast<std::int16_t>(body_.pieces[piece_].layer);
+    instruction.cost = shapes_.IndexOf(shape);
+    Emit(instruction, waits, context_.transfer_time ? context_.transfer_time(shape) : Duration(0));
+  }
+
+  void SkipUnselected() {
+    while (next_ < Operations().size() && !Selected(body_.filter, Current().pass)) ++next_;
+  }
+
+  void Advance() {
+    ++next_;
+    SkipUnselected();
+    if (next_ < Operations().size()) return;
+    LeavePiece();
+    EnterPiece();
+  }
+
+  // What an operation waits for: its needs, and the border of the piece where it has none that say otherwise.
+  [[nodiscard]] std::vector<Wait> WaitsOf(const Operation& op) const {
+    std::vector<Wait> waits;
+    bool has_producer = false;
+    for (std::int32_t need : op.needs) {
+      const std::optional<Wait>& at = completed_[static_cast<std::size_t>(need)];
+      if (!at) continue;
+      waits.push_back(*at);
+      has_producer = has_producer || at->lane == kComputeLane;
+    }
+    const bool border = op.kind == OperationKind::kCollective ? !has_producer : first_compute_;
+    if (border) {
+      waits.insert(waits.end(), joins_.begin(), joins_.end());
+      waits.push_back({kComputeLane, entry_count_});
+    }
+    return waits;
+  }
+
+  [[nodiscard]] Duration FinishOf(const Wait& wait) const {
+    const std::vector<Duration>& lane = finish_[wait.lane];
+    if (wait.count <= 0 || lane.empty()) return Duration(0);
+    return lane[std::min(static_cast<std::size_t>(wait.count), lane.size()) - 1];
+  }
+
+  std::int32_t Emit(const Instruction& instruction, const std::vector<Wait>& waits,
+                    Duration duration) {
+    std::vector<Duration>& lane = finish_[instruction.lane];
+    Duration start = lane.empty() ? Duration(0) : lane.back();
+    for (const Wait& wait : waits) start = std::max(start, FinishOf(wait));
+    lane.push_back(start + duration);
+    return own_counts_[instruction.lane] = writer_.Emit(instruction, waits);
+  }
+
+  Instruction Named(const Operation& op, InstructionKind kind, LaneIndex lane) {
+    Instruction instruction;
+    instruction.kind = kind;
+    instruction.lane = lane;
+    instruction.operation = NameOf(program_, op.name, op.kind, op.pass, false);
+    instruction.layer = static_cast<std::int16_t>(body_.pieces[piece_].layer);
+    return instruction;
+  }
+
+  // Emits `fraction` of the operation's kernel after `waits`. Returns where it completes.
+  Wait EmitKernel(const Operation& op, const Kernel& kernel, const std::vector<Wait>& waits) {
+    Instruction instruction = Named(op, InstructionKind::kCompute, kComputeLane);
+    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
+    program_.kernels.push_back(kernel);
+    const std::int32_t count = Emit(instruction, waits, kernel.duration);
+    first_compute_ = false;
+    return {kComputeLane, count};
+  }
+
+  std::optional<Wait> EmitTransfer(const Operation& op, double fraction,
+                                   const TensorOverlapEntry* overlap,
+                                   const std::vector<Wait>& waits) {
+    const int lane = FindLane(program_, LaneOf(op.collective.axis), op.collective.axis);
+    if (lane < 0) return std::nullopt;
+    network::TransferShape shape;
+    shape.collective = op.collective;
+    shape.fraction = fraction;
+    if (overlap != nullptr && overlap->method != TensorOverlapMethod::kNone) {
+      shape.userbuffers = true;
+      shape.multiprocessors = overlap->multiprocessors;
+    }
+    Instruction instruction =
+        Named(op, InstructionKind::kTransfer, static_cast<LaneIndex>(lane));
+    instruction.cost = shapes_.IndexOf(shape);
+    const Duration time =
+        context_.transfer_time ? context_.transfer_time(shape) : Duration(0);
+    return Wait{static_cast<LaneIndex>(lane), Emit(instruction, waits, time)};
+  }
+
+  // A collective on its own, or a ring all-gather with the GEMM that follows it.
+  void EmitCollective(const Operation& op) {
+    const TensorOverlapEntry* overlap = FindOverlap(*context_.tensor_overlap, op);
+    const std::vector<Wait> waits = WaitsOf(op);
+    completed_[next_] = EmitTransfer(op, 1.0, overlap, waits);
+    if (!completed_[next_]) {
+      // A group of one: whoever needs this needs what it needed.
+      if (!op.needs.empty()) completed_[next_] = completed_[static_cast<std::size_t>(op.needs.back())];
+      return;
+    }
+    if (overlap != nullptr && overlap->method != TensorOverlapMethod::kBulk &&
+        overlap->method != TensorOverlapMethod::kNone) {
+      ring_ = static_cast<std::int32_t>(next_);
+      ring_parts_ = overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree
+                                                                  : overlap->splits;
+      ring_producers_ = waits;
+    }
+  }
+
+  [[nodiscard]] Kernel KernelOf(const Operation& op) const {
+    const compute::KernelCost cost = context_.kernels->Cost(op);
+    return {cost.duration, cost.memory_bound, cost.memory_traffic, op.flops};
+  }
+
+  // `part` of a kernel; the rest is what remains, so that the parts add up to the picosecond.
+  static std::pair<Kernel, Kernel> Split(const Kernel& whole, double part) {
+    Kernel first = whole;
+    first.duration = quadrille::Scale(whole.duration, part);
+    first.memory_traffic = quadrille::Scale(whole.memory_traffic, part);
+    first.flops = whole.flops * part;
+    Kernel rest = whole;
+    rest.duration = whole.duration - first.duration;
+    rest.memory_traffic = whole.memory_traffic - first.memory_traffic;
+    rest.flops = whole.flops - first.flops;
+    return {first, rest};
+  }
+
+  void EmitCompute(const Operation& op) {
+    const Kernel kernel = KernelOf(op);
+    std::vector<Wait> waits = WaitsOf(op);
+    if (ring_ >= 0 && op.kind == OperationKind::kGemm && Needs(op, ring_)) {
+      const Wait gathered = *completed_[static_cast<std::size_t>(ring_)];
+      const double n = ring_parts_;
+      const auto [most, last] = Split(kernel, (n - 1.0) / n);
+      EmitKernel(op, most, ring_producers_);
+      waits.push_back(gathered);
+      completed_[next_] = EmitKernel(op, last, waits);
+      ring_ = -1;
+      return;
+    }
+    const std::optional<std::size_t> scatter = FollowingReduceScatter(op);
+    if (!scatter) {
+      completed_[next_] = EmitKernel(op, kernel, waits);
+      return;
+    }
+    const Operation& transfer = Operations()[*scatter];
+    const TensorOverlapEntry* overlap = FindOverlap(*context_.tensor_overlap, transfer);
+    const double n = overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree
+                                                                   : overlap->splits;
+    const auto [head, tail] = Split(kernel, 1.0 / n);
+    const Wait first = EmitKernel(op, head, waits);
+    EmitTransfer(transfer, (n - 1.0) / n, overlap, {first});
+    const Wait second = EmitKernel(op, tail, {});
+    completed_[next_] = second;
+    completed_[*scatter] = EmitTransfer(transfer, 1.0 / n, overlap, {second});
+    next_ = *scatter;  // both are emitted
+  }
+
+  // The reduce-scatter (or all-reduce) right behind this GEMM, when the table pipelines the two.
+  [[nodiscard]] std::optional<std::size_t> FollowingReduceScatter(const Operation& op) const {
+    if (op.kind != OperationKind::kGemm || op.site == model::OverlapSite::kNone) return std::nullopt;
+    std::size_t following = next_ + 1;
+    const std::vector<Operation>& operations = Operations();
+    while (following < operations.size() && !Selected(body_.filter, operations[following].pass)) {
+      ++following;
+    }
+    if (following >= operations.size()) return std::nullopt;
+    const Operation& transfer = operations[following];
+    if (transfer.kind != OperationKind::kCollective || transfer.site != op.site ||
+        !Needs(transfer, static_cast<std::int32_t>(next_)) ||
+        FindLane(program_, LaneOf(transfer.collective.axis), transfer.collective.axis) < 0) {
+      return std::nullopt;
+    }
+    const TensorOverlapEntry* overlap = FindOverlap(*context_.tensor_overlap, transfer);
+    if (overlap == nullptr || overlap->method == TensorOverlapMethod::kNone ||
+        overlap->method == TensorOverlapMethod::kBulk) {
+      return std::nullopt;
+    }
+    return following;
+  }
+
+  const TemplateContext& context_;
+  const ActionBody& body_;
+  ShapeTable& shapes_;
+  RankProgram& program_;
+  TemplateWriter& writer_;
+  std::vector<std::vector<Duration>>& finish_;
+  // Counts after this stream's own last instruction on each lane: a fused partner's transfers are not its border.
+  std::vector<std::int32_t> own_counts_;
+  std::size_t piece_ = 0;
+  std::size_t next_ = 0;
+  bool first_compute_ = true;
+  std::int32_t entry_count_ = 0;
+  std::vector<Wait> joins_;
+  std::vector<std::optional<Wait>> completed_;
+  std::vector<std::int32_t> piece_ends_;
+  std::size_t gathered_ = 0;                 // pieces whose gather is posted
+  std::vector<std::int32_t> gather_counts_;  // by piece; 0 where parameters are resident
+  // A ring all-gather whose GEMM is still to come: its index, its number of chunks, and what its input waits for.
+  std::int32_t ring_ = -1;
+  std::int32_t ring_parts_ = 1;
+  std::vector<Wait> ring_producers_;
+};
+
+}  // namespace
+
+std::uint32_t ShapeTable::IndexOf(const network::TransferShape& shape) {
+  const Key key{static_cast<int>(shape.collective.kind),
+                static_cast<int>(shape.collective.axis),
+                shape.collective.bytes.value(),
+                shape.collective.node_deduplication,
+                shape.fraction,
+                shape.userbuffers,
+                shape.multiprocessors};
+  const auto [it, added] = index_.emplace(key, static_cast<std::uint32_t>(shapes_.size()));
+  if (added) shapes_.push_back(shape);
+  return it->second;
+}
+
+TemplateWriter::TemplateWriter(RankProgram& program, Duration host_launch)
+    : program_(program), host_launch_(host_launch), counts_(program.lanes.size(), 0) {}
+
+std::int32_t TemplateWriter::Emit(Instruction instruction, std::vector<Wait> waits) {
+  std::sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) {
+    return a.lane != b.lane ? a.lane < b.lane : a.count > b.count;
+  });
+  waits.erase(std::unique(waits.begin(), waits.end(),
+                          [](const Wait& a, const Wait& b) { return a.lane == b.lane; }),
+              waits.end());
+  std::erase_if(waits, [&](const Wait& wait) {
+    return wait.lane == instruction.lane || wait.count == 0;
+  });
+  instruction.launch_offset = launch_;
+  if (instruction.kind == InstructionKind::kCompute ||
+      instruction.kind == InstructionKind::kTransfer) {
+    launch_ += host_launch_;
+  }
+  pending_.push_back({instruction, std::move(waits)});
+  return ++counts_[instruction.lane];
+}
+
+std::uint32_t TemplateWriter::Close(std::string name) {
+  Template body;
+  body.name = std::move(name);
+  std::vector<std::uint32_t> by_lane(pending_.size());
+  std::iota(by_lane.begin(), by_lane.end(), 0u);
+  std::stable_sort(by_lane.begin(), by_lane.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return pending_[a].instruction.lane < pending_[b].instruction.lane;
+  });
+  body.launch_order.resize(pending_.size());
+  body.lane_begin.assign(program_.lanes.size() + 1, 0);
+  for (std::uint32_t place = 0; place < by_lane.size(); ++place) {
+    Pending& pending = pending_[by_lane[place]];
+    Instruction instruction = pending.instruction;
+    instruction.wait_begin = static_cast<std::uint32_t>(body.waits.size());
+    instruction.wait_count = static_cast<std::uint8_t>(pending.waits.size());
+    body.waits.insert(body.waits.end(), pending.waits.begin(), pending.waits.end());
+    body.instructions.push_back(instruction);
+    body.launch_order[by_lane[place]] = place;
+    ++body.lane_begin[static_cast<std::size_t>(instruction.lane) + 1];
+  }
+  std::partial_sum(body.lane_begin.begin(), body.lane_begin.end(), body.lane_begin.begin());
+  program_.templates.push_back(std::move(body));
+  pending_.clear();
+  return static_cast<std::uint32_t>(program_.templates.size() - 1);
+}
+
+std::uint16_t NameOf(RankProgram& program, const std::string& name, model::OperationKind kind,
+                     model::Pass pass, bool optimizer) {
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    const OperationName& known = program.operations[i];
+    if (known.name == name && known.kind == kind && known.pass == pass &&
+        known.optimizer == optimizer) {
+      return static_cast<std::uint16_t>(i);
+    }
+  }
+  QUADRILLE_CHECK(program.operations.size() < 0xffff, "{} operation names", program.operations.size());
+  program.operations.push_back({name, kind, pass, optimizer});
+  return static_cast<std::uint16_t>(program.operations.size() - 1);
+}
+
+int FindLane(const RankProgram& program, LaneKind kind, model::Axis axis) {
+  for (std::size_t lane = 0; lane < program.lanes.size(); ++lane) {
+    if (program.lanes[lane].kind == kind && program.lanes[lane].axis == axis) {
+      return static_cast<int>(lane);
+    }
+  }
+  return -1;
+}
+
+BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string name,
+                                  const ActionBody& first, const ActionBody* second,
+                                  ShapeTable& shapes, RankProgram& program) {
+  TemplateWriter writer(program, context.host_launch);
+  std::vector<std::vector<Duration>> finish(program.lanes.size());
+  Instruction begin;
+  begin.kind = InstructionKind::kBegin;
+  writer.Emit(begin, {});
+  finish[kComputeLane].push_back(Duration(0));
+  ActionStream leading(context, first, shapes, program, writer, finish);
+  if (second != nullptr) {
+    ActionStream other(context, *second, shapes, program, writer, finish);
+    while (!leading.done() || !other.done()) {
+      const bool take_other = leading.done() || (!other.done() && other.NextReady() <= leading.NextReady());
+      (take_other ? other : leading).EmitNext();
+    }
+  } else {
+    while (!leading.done()) leading.EmitNext();
+  }
+  Instruction end;
+  end.kind = InstructionKind::kEnd;
+  std::vector<Wait> trailing;
+  for (std::size_t lane = 1; lane < program.lanes.size(); ++lane) {
+    const auto index = static_cast<LaneIndex>(lane);
+    const LaneKind kind = program.lanes[lane].kind;
+    if (kind == LaneKind::kParameterGather || kind == LaneKind::kGradientReduce) continue;
+    if (writer.Count(index) > 0) trailing.push_back({index, writer.Count(index)});
+  }
+  writer.Emit(end, trailing);
+  BuiltTemplate built;
+  built.piece_ends = leading.piece_ends();
+  built.launch_total = writer.launch_total();
+  built.index = writer.Close(std::move(name));
+  return built;
+}
+
+}  // namespace quadrille::program

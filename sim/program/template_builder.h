@@ -1,0 +1,113 @@
+// Writes the body of an action: operation lists of a chunk's pieces become instructions on lanes.
+//
+// Compute operations go to the compute lane in list order. A collective goes to the lane of its axis and waits for what the
+// model says it needs; an operation that needs a collective waits for that lane's count. At the border of two pieces the first
+// operations of the next piece wait for all transfers of the previous one. The TP overlap table changes instructions, not
+// durations: a ring exchange or a pipelined split cuts a GEMM in two parts around its transfer,
+//
+//   ring all-gather, n chunks:     part (n-1)/n of the GEMM beside the transfer, the last 1/n after it
+//   pipelined or ring reduce-scatter, n splits:  1/n of the GEMM, then the rest beside (n-1)/n of the transfer, then its last 1/n
+//
+// which takes exactly as long as n equal chunks in a software pipeline, (n-1) max(g, c) + g and g + (n-1) max(g, c) + c, with
+// a fixed number of instructions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/compute/kernel_cost.h"
+#include "sim/program/execution_options.h"
+#include "sim/program/program.h"
+
+namespace quadrille::program {
+
+// Deduplicates transfer shapes over all ranks.
+class ShapeTable {
+ public:
+  explicit ShapeTable(std::vector<network::TransferShape>& shapes) : shapes_(shapes) {}
+  std::uint32_t IndexOf(const network::TransferShape& shape);
+
+ private:
+  using Key = std::tuple<int, int, std::int64_t, double, double, bool, std::int32_t>;
+  std::vector<network::TransferShape>& shapes_;
+  std::map<Key, std::uint32_t> index_;
+};
+
+// Which passes of an operation list an action executes.
+enum class PassFilter : std::uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight };
+
+struct PieceBody {
+  const std::vector<model::Operation>* operations = nullptr;
+  std::int32_t layer = -1;
+  // Fully sharded parameters (ZeRO-3, FSDP): gathered before the piece runs, and in backward reduced after it. No bytes: the
+  // parameters are resident.
+  Bytes gather;
+  Bytes reduce;
+};
+
+// One action's operations, in order: what one stream of a fused pair executes.
+struct ActionBody {
+  PassFilter filter = PassFilter::kForward;
+  std::vector<PieceBody> pieces;
+};
+
+struct TemplateContext {
+  const compute::KernelCostModel* kernels = nullptr;
+  const TensorOverlapTable* tensor_overlap = nullptr;
+  std::int32_t tensor_degree = 1;
+  Duration host_launch{0};
+  std::int32_t gather_ahead = 1;  // pieces gathered before they are needed (FSDP's prefetch)
+  // Alone time of a transfer, for the static order of a fused pair only.
+  std::function<Duration(const network::TransferShape&)> transfer_time;
+};
+
+struct BuiltTemplate {
+  std::uint32_t index = 0;
+  // Compute-lane count at the end of each piece, in execution order, relative to the template's start.
+  std::vector<std::int32_t> piece_ends;
+  Duration launch_total{0};
+};
+
+// Appends a template to `program` that runs `first` alone or, fused, `first` and `second` merged: at each point the stream
+// whose next operation can start earlier goes first, the backward on a tie. REQUIRES: program.lanes is complete.
+[[nodiscard]] BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string name,
+                                                const ActionBody& first, const ActionBody* second,
+                                                ShapeTable& shapes, RankProgram& program);
+
+// Collects hand-written instructions (optimizer, flat lanes) in launch order and closes them into a template.
+class TemplateWriter {
+ public:
+  TemplateWriter(RankProgram& program, Duration host_launch);
+
+  // Appends; a wait on the instruction's own lane is implied and dropped, and of several on one lane the largest is kept.
+  // Returns the count of the lane after it.
+  std::int32_t Emit(Instruction instruction, std::vector<Wait> waits);
+  [[nodiscard]] std::int32_t Count(LaneIndex lane) const { return counts_[lane]; }
+  [[nodiscard]] Duration launch_total() const { return launch_; }
+  // Adds the template to the program and returns its index.
+  std::uint32_t Close(std::string name);
+
+ private:
+  struct Pending {
+    Instruction instruction;
+    std::vector<Wait> waits;
+  };
+  RankProgram& program_;
+  Duration host_launch_;
+  Duration launch_{0};
+  std::vector<std::int32_t> counts_;
+  std::vector<Pending> pending_;
+};
+
+// Index of an operation name in the program's table, added when new.
+[[nodiscard]] std::uint16_t NameOf(RankProgram& program, const std::string& name,
+                                   model::OperationKind kind, model::Pass pass, bool optimizer);
+
+// The lane of a kind (and axis), or -1 when this rank has none: a group of one needs no lane.
+[[nodiscard]] int FindLane(const RankProgram& program, LaneKind kind, model::Axis axis);
+
+}  // namespace quadrille::program
