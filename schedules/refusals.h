@@ -14,6 +14,10 @@ namespace quadrille::schedules {
 // refused, not attempted.
 inline constexpr std::int64_t kMaxActions = std::int64_t{1} << 26;
 
+// Slices per sequence when a request leaves them at the default: the setting of Seq1F1B's main
+// experiments.
+inline constexpr std::int32_t kDefaultSlices = 4;
+
 // Which optional fields of ScheduleRequest a schedule reads. One that it does not read must be left
 // at its default, so that a `group` given to GPipe is an error and not silently ignored.
 struct Options {

@@ -10,7 +10,9 @@
 
 namespace quadrille::schedules {
 
-// Builds the orders, or says which rule of the schedule the request breaks (one Diagnostic without a position).
+// Builds the orders, or says which rules of the schedule the request breaks (one Diagnostic without
+// a position for each). A field that the schedule does not read must be at its default: a group
+// given to GPipe is refused, not ignored.
 using Generator = Result<PipelineSchedule> (*)(const ScheduleRequest&);
 
 // Makes the value whose fields are zero ("default") in a request concrete for this schedule.
@@ -19,8 +21,9 @@ struct ScheduleEntry {
   std::string_view description;  // one line
   std::string_view source;       // paper or repository
   Generator generate;
-  std::int32_t default_virtual_stages;  // v when the request leaves it at 0
-  bool needs_costs;                     // the order depends on TaskCosts
+  std::int32_t default_virtual_stages;     // v when the request leaves it at 0
+  bool needs_costs;                        // the order depends on TaskCosts
+  Placement placement = Placement::kLoop;  // kBidirectional stores two copies of the parameters
 };
 
 // All built-in schedules in presentation order.

@@ -24,7 +24,6 @@ namespace quadrille::schedules {
 Result<PipelineSchedule> GenerateSeq1F1B(const ScheduleRequest& request) {
   Refusals refusals("seq1f1b", request, {.fixed_virtual_stages = 1, .slices = true});
   if (!refusals.empty()) return refusals.Take();
-  constexpr std::int32_t kDefaultSlices = 4;  // the setting of the paper's main experiments
   const std::int32_t q = request.slices > 0 ? request.slices : kDefaultSlices;
   const std::int32_t p = request.pipeline;
   PipelineSchedule schedule = EmptySchedule("seq1f1b", request, Placement::kLoop, 1, q);

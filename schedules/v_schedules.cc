@@ -1,0 +1,178 @@
+#include "schedules/v_schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedules/order_builder.h"
+#include "sim/base/check.h"
+
+namespace quadrille::schedules {
+namespace {
+
+constexpr std::array kAllTasks = {VTask::kForward0, VTask::kForward1, VTask::kInput1,
+                                  VTask::kInput0,   VTask::kWeight1,  VTask::kWeight0};
+
+// Cells of a grid over all ranks: 8 bytes each.
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 26;
+
+}  // namespace
+
+Action ToAction(const VAction& action, bool split) {
+  const std::int32_t chunk = ChunkOf(action.task);
+  if (IsForward(action.task)) return Forward(action.microbatch, chunk);
+  if (IsWeight(action.task)) return BackwardWeight(action.microbatch, chunk);
+  return split ? BackwardInput(action.microbatch, chunk) : Backward(action.microbatch, chunk);
+}
+
+VDependencies DependenciesOf(VTask task, std::int32_t rank, std::int32_t pipeline) {
+  VDependencies result;
+  const auto add = [&](VTask needed, std::int32_t on) {
+    result.items[result.count++] = VDependency{needed, on};
+  };
+  switch (task) {
+    case VTask::kForward0:
+      if (rank > 0) add(task, rank - 1);
+      break;
+    case VTask::kForward1:
+      if (rank + 1 < pipeline) add(task, rank + 1);
+      if (rank + 1 == pipeline) add(VTask::kForward0, rank);
+      break;
+    case VTask::kInput1:
+      add(VTask::kForward1, rank);
+      if (rank > 0) add(task, rank - 1);
+      break;
+    case VTask::kInput0:
+      if (rank + 1 < pipeline) add(task, rank + 1);
+      if (rank + 1 == pipeline) add(VTask::kInput1, rank);
+      break;
+    case VTask::kWeight1: add(VTask::kInput1, rank); break;
+    case VTask::kWeight0: add(VTask::kInput0, rank); break;
+  }
+  return result;
+}
+
+VGrid::VGrid(const VBlock& block, std::int32_t microbatches)
+    : microbatches_(microbatches), split_(block.split), ranks_(block.starts.size()) {
+  for (const auto& starts : block.starts) {
+    for (std::size_t task = 0; task < TaskCount(); ++task) {
+      horizon_ = std::max(horizon_, starts[task] + block.period * (microbatches - 1) + 2);
+    }
+  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    Rank& rank = ranks_[r];
+    rank.cells.assign(static_cast<std::size_t>(horizon_), kIdle);
+    rank.held.assign(static_cast<std::size_t>(horizon_) + 1, 0);
+    for (const VTask task : kAllTasks) {
+      if (Index(task) >= TaskCount()) break;
+      std::vector<std::int32_t>& starts = rank.starts[Index(task)];
+      starts.resize(static_cast<std::size_t>(microbatches));
+      for (std::int32_t m = 0; m < microbatches; ++m) {
+        const std::int32_t start = block.starts[r][Index(task)] + block.period * m;
+        Occupy(rank, {task, m}, start);
+        if (IsForward(task)) ++rank.held[static_cast<std::size_t>(start)];
+        if (Releases(task)) --rank.held[static_cast<std::size_t>(start + LengthOf(task))];
+      }
+    }
+    for (std::size_t slot = 1; slot < rank.held.size(); ++slot) {
+      rank.held[slot] += rank.held[slot - 1];
+    }
+    peak_ = std::max(peak_, *std::max_element(rank.held.begin(), rank.held.end()));
+  }
+}
+
+std::int32_t VGrid::Start(std::int32_t rank, const VAction& action) const {
+  return ranks_[static_cast<std::size_t>(rank)]
+      .starts[Index(action.task)][static_cast<std::size_t>(action.microbatch)];
+}
+
+void VGrid::Occupy(Rank& rank, const VAction& action, std::int32_t start) {
+  rank.starts[Index(action.task)][static_cast<std::size_t>(action.microbatch)] = start;
+  for (std::int32_t i = 0; i < LengthOf(action.task); ++i) {
+    std::int32_t& cell = rank.cells[static_cast<std::size_t>(start + i)];
+    QUADRILLE_CHECK(cell == kIdle, "slot {} is taken by {}", start + i, cell);
+    cell = i == 0 ? Number(action) : kContinued;
+  }
+}
+
+std::int32_t VGrid::ReadyAt(std::int32_t rank, const VAction& action) const {
+  std::int32_t ready = 0;
+  for (const VDependency& needed : DependenciesOf(action.task, rank, pipeline())) {
+    ready = std::max(ready, Start(needed.rank, {needed.task, action.microbatch}) +
+                                LengthOf(needed.task));
+  }
+  return ready;
+}
+
+std::int32_t VGrid::EarliestSlot(const Rank& rank, const VAction& action, std::int32_t ready,
+                                 std::int32_t now) const {
+  const std::int32_t length = LengthOf(action.task);
+  const auto is_free = [&](std::int32_t slot) {
+    for (std::int32_t i = 0; i < length; ++i) {
+      const bool own = slot + i >= now && slot + i < now + length;
+      if (!own && rank.cells[static_cast<std::size_t>(slot + i)] != kIdle) return false;
+    }
+    return true;
+  };
+  if (!IsForward(action.task)) {
+    for (std::int32_t slot = ready; slot < now; ++slot) {
+      if (is_free(slot)) return slot;
+    }
+    return now;
+  }
+  std::int32_t best = now;
+  for (std::int32_t slot = now - 1; slot >= ready; --slot) {
+    if (rank.held[static_cast<std::size_t>(slot)] + 1 > peak_) break;
+    if (is_free(slot)) best = slot;
+  }
+  return best;
+}
+
+void VGrid::Move(Rank& rank, const VAction& action, std::int32_t from, std::int32_t to) {
+  const std::int32_t length = LengthOf(action.task);
+  for (std::int32_t i = 0; i < length; ++i) {
+    rank.cells[static_cast<std::size_t>(from + i)] = kIdle;
+  }
+  Occupy(rank, action, to);
+  for (std::int32_t slot = to; slot < from; ++slot) {
+    if (IsForward(action.task)) ++rank.held[static_cast<std::size_t>(slot)];
+    if (Releases(action.task)) --rank.held[static_cast<std::size_t>(slot + length)];
+  }
+}
+
+void VGrid::MoveEarly(std::int32_t end) {
+  for (std::int32_t slot = 0; slot < std::min(end, horizon_); ++slot) {
+    for (std::int32_t r = 0; r < pipeline(); ++r) {
+      Rank& rank = ranks_[static_cast<std::size_t>(r)];
+      const std::int32_t number = rank.cells[static_cast<std::size_t>(slot)];
+      if (number < 0) continue;
+      const VAction action{kAllTasks[static_cast<std::size_t>(number / microbatches_)],
+                           number % microbatches_};
+      const std::int32_t to = EarliestSlot(rank, action, ReadyAt(r, action), slot);
+      if (to != slot) Move(rank, action, slot, to);
+    }
+  }
+}
+
+std::vector<VAction> VGrid::OrderOf(std::int32_t rank) const {
+  std::vector<VAction> order;
+  order.reserve(TaskCount() * static_cast<std::size_t>(microbatches_));
+  for (const std::int32_t number : ranks_[static_cast<std::size_t>(rank)].cells) {
+    if (number < 0) continue;
+    order.push_back({kAllTasks[static_cast<std::size_t>(number / microbatches_)],
+                     number % microbatches_});
+  }
+  return order;
+}
+
+void RefuseLargeGrids(const ScheduleRequest& request, Refusals& refusals) {
+  // In floating point, so that it cannot overflow.
+  const double cells = static_cast<double>(request.pipeline) *
+                       (6.0 * request.microbatches + 8.0 * request.pipeline + 16.0);
+  if (cells <= static_cast<double>(kMaxCells)) return;
+  refusals.Add(fmt::format("the building block would be repeated over {:.0f} slots, more than the "
+                           "limit of {}",
+                           cells, kMaxCells));
+}
+
+}  // namespace quadrille::schedules
