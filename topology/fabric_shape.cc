@@ -96,7 +96,7 @@ class ShapeBuilder {
     const NvlinkSpec& nvlink = spec_.nvlink;
     if (nvlink.fabric == NvlinkFabric::kSwitched) {
       const std::int32_t domain = nvlink.domain_gpus > 0 ? nvlink.domain_gpus : spec_.gpus_per_node;
-      shape_.nvlink_domains = CeilDivide(shape_.gpus, domain);
+      if (domain > 1) shape_.nvlink_domains = CeilDivide(shape_.gpus, domain);
     } else if (nvlink.fabric == NvlinkFabric::kNone && spec_.gpus_per_node > 1) {
       shape_.hosts = spec_.nodes;
     }
