@@ -34,6 +34,9 @@ struct PieceActivations {
   Bytes stored;                        // from the end of F
   Bytes released_at_input_gradient;    // of `stored`, at the end of I
   Bytes released_at_weight_gradient;   // the rest, at the end of W
+  // Beyond `stored`, only where I and W are separate actions: output gradients and recomputed inputs that weight gradients
+  // read. Allocated by the end of I, freed by the end of W.
+  Bytes held_for_weight_gradient;
   Bytes forward_workspace;             // transient peak above `stored` while F runs
   Bytes backward_workspace;            // the same while B (or I) runs, recomputed activations included
 };
