@@ -55,7 +55,7 @@ std::string ToString(const BlockedRank& blocked, const PipelineSchedule& schedul
   std::string name = ToString(missing, with_slice);
   // Either B or I would do; the order may hold either.
   if (blocked.missing.backward) {
-    name = fmt::format("B or I of {}", name.substr(1));
+    name = fmt::format("B{0} or I{0}", name.substr(1));
   } else {
     name[0] = 'F';
   }

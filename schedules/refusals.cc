@@ -54,7 +54,7 @@ void Refusals::Add(const std::string& message) {
 std::int32_t ResolveGroup(const ScheduleRequest& request, Refusals& refusals) {
   const std::int32_t p = request.pipeline;
   const std::int32_t m = request.microbatches;
-  if (p < 1 || m < 1) return 0;  // already refused
+  if (p < 1 || m < 1 || request.group < kAutomaticGroup) return 0;  // already refused
   if (request.group == kAutomaticGroup) {
     const std::int32_t rounds = std::max(1, m / p);
     if (m % rounds == 0) return m / rounds;
