@@ -9,13 +9,13 @@ namespace {
 
 constexpr double kMaxPicoseconds = 9.2e18;
 
+}  // namespace
+
 Duration FromPicoseconds(double picoseconds) {
   QUADRILLE_CHECK(std::abs(picoseconds) < kMaxPicoseconds, "time out of range: {} ps",
                   picoseconds);
   return Duration(std::llround(picoseconds));
 }
-
-}  // namespace
 
 Duration FromSeconds(double seconds) { return FromPicoseconds(seconds * 1e12); }
 

@@ -1,7 +1,7 @@
 // Simulated time: signed 64-bit picoseconds behind std::chrono (range 106 days).
 //
 // Integer time adds in any order to the same sum, so ties, folding and goldens are exact. Doubles become time in one
-// function, FromSeconds, which rounds to the nearest picosecond.
+// place, FromPicoseconds and FromSeconds over it, which round to the nearest picosecond.
 #pragma once
 
 #include <chrono>
@@ -24,6 +24,9 @@ using TimePoint = SimClock::time_point;
 
 // Nearest picosecond, halves away from zero. REQUIRES: finite and within +-9.2e6 seconds; CHECKed.
 [[nodiscard]] Duration FromSeconds(double seconds);
+
+// The same rounding for a number of picoseconds.
+[[nodiscard]] Duration FromPicoseconds(double picoseconds);
 
 [[nodiscard]] constexpr double ToSeconds(Duration d) {
   return static_cast<double>(d.count()) * 1e-12;

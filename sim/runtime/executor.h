@@ -1,0 +1,62 @@
+// The event-driven executor: runs a program with contention, interference, jitter and stragglers.
+//
+// Idea. Lanes are in order, so each lane has at most one operation under way and one event pending, and "the k-th completion of
+// lane s" is a counter. A completion bumps its lane's counter, wakes the lanes of the same rank that are blocked on that lane,
+// and lets the lane go on. A transfer posts at its group; the last member to post starts it. Nothing is allocated while it runs.
+//
+// A compute kernel has a rate. When communication kernels on its rank begin or end, its remaining work is carried over and its
+// completion moved: the old event is recognised by its generation and dropped. Transfers that could meet others on a port go
+// through FluidNetwork; those that cannot (a static test) have a fixed duration.
+//
+// Invariants: (1) time never decreases; (2) results do not depend on the order of ties, because rates are solved once per
+// instant after all completions and starts of it, and everything else commutes; (3) each rank's states sum to the step;
+// (4) a run that stops with unfinished lanes is an error that names every blocked rank, instruction and counter.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "sim/base/result.h"
+#include "sim/base/units.h"
+#include "sim/network/network_options.h"
+#include "sim/network/transfer.h"
+#include "sim/program/program.h"
+#include "sim/program/run_result.h"
+#include "sim/runtime/perturbation.h"
+
+namespace quadrille::runtime {
+
+// Everything that turns a program's indices into durations.
+struct Machine {
+  // costs[shape * placements + placement].
+  std::vector<network::TransferCost> costs;
+  network::PortCapacities ports;
+  network::NetworkOptions network;
+  std::int32_t multiprocessors = 132;
+  BytesPerSecond memory_bandwidth;
+};
+
+struct RunOptions {
+  // A permutation of ties: 0 keeps content order. No result depends on it.
+  std::uint64_t shuffle_ties = 0;
+  std::uint64_t seed = 1;
+  std::span<const Perturbation> perturbations;
+  // Ranks (indices into Program::ranks) whose operations go to `sink`.
+  std::vector<std::uint32_t> recorded;
+  program::RecordSink* sink = nullptr;
+  // Called now and then with the share of operations done.
+  std::function<void(Ratio)> progress;
+};
+
+// Runs `program` once. An error is a deadlock, with its diagnosis.
+[[nodiscard]] Result<program::RunResult> Execute(const program::Program& program,
+                                                 const Machine& machine, const RunOptions& options);
+
+// The cost of every (shape, placement) of `program`.
+[[nodiscard]] std::vector<network::TransferCost> PriceTransfers(
+    const program::Program& program, const network::CollectiveConstants& constants,
+    const network::PortCapacities& ports, network::Fidelity fidelity);
+
+}  // namespace quadrille::runtime

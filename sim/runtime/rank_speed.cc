@@ -1,0 +1,57 @@
+#include "sim/runtime/rank_speed.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/base/counter_rng.h"
+
+namespace quadrille::runtime {
+namespace {
+
+// A GPU never runs below this share of its speed, however far the tail of a drawn distribution goes.
+constexpr double kSlowest = 0.1;
+
+bool Touches(const Perturbation& perturbation, RankId rank) {
+  return perturbation.ranks.empty() ||
+         std::find(perturbation.ranks.begin(), perturbation.ranks.end(), rank) !=
+             perturbation.ranks.end();
+}
+
+}  // namespace
+
+RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
+                          std::uint64_t seed) {
+  RankCondition condition;
+  for (const Perturbation& perturbation : perturbations) {
+    if (!Touches(perturbation, rank)) continue;
+    const double factor = perturbation.factor.value();
+    switch (perturbation.kind) {
+      case PerturbationKind::kGpuSpeed: condition.speed *= factor; break;
+      case PerturbationKind::kGpuSpeedSpread: {
+        const double draw = Normal(Hash(seed, perturbation.seed, rank.value()));
+        condition.speed *= std::max(kSlowest, 1.0 + perturbation.sigma.value() * draw);
+        break;
+      }
+      case PerturbationKind::kKernelJitter:
+        condition.jitter_sigma += perturbation.sigma.value();
+        condition.jitter_seed = Hash(condition.jitter_seed, seed, perturbation.seed);
+        break;
+      case PerturbationKind::kNicBandwidth: condition.nic *= factor; break;
+      case PerturbationKind::kNvlinkBandwidth: condition.nvlink *= factor; break;
+      case PerturbationKind::kLinkLatency: condition.extra_latency += perturbation.delay; break;
+    }
+  }
+  return condition;
+}
+
+std::uint64_t ColourOf(RankId rank, std::span<const Perturbation> perturbations,
+                       std::uint64_t seed) {
+  const RankCondition c = ConditionOf(rank, perturbations, seed);
+  std::uint64_t colour =
+      Hash(std::bit_cast<std::uint64_t>(c.speed), std::bit_cast<std::uint64_t>(c.nic),
+           std::bit_cast<std::uint64_t>(c.nvlink), c.extra_latency.count());
+  if (c.jitter_sigma > 0.0) colour = Hash(colour, rank.value());
+  return colour;
+}
+
+}  // namespace quadrille::runtime

@@ -1,0 +1,34 @@
+// Perturbations resolved to what they do to single ranks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/base/ids.h"
+#include "sim/base/time.h"
+#include "sim/runtime/perturbation.h"
+
+namespace quadrille::runtime {
+
+// What one rank suffers. Factors multiply speed or bandwidth: 1 is nominal.
+struct RankCondition {
+  double speed = 1.0;
+  double nic = 1.0;
+  double nvlink = 1.0;
+  Duration extra_latency{0};
+  double jitter_sigma = 0.0;
+  std::uint64_t jitter_seed = 0;
+
+  bool operator==(const RankCondition&) const = default;
+};
+
+// The condition of global rank `rank` under all `perturbations`, which multiply. `seed` is the run's.
+[[nodiscard]] RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
+                                        std::uint64_t seed);
+
+// A colour for folding: ranks of equal condition share it; ranks that draw their own luck do not.
+[[nodiscard]] std::uint64_t ColourOf(RankId rank, std::span<const Perturbation> perturbations,
+                                     std::uint64_t seed);
+
+}  // namespace quadrille::runtime

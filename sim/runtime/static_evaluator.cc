@@ -1,0 +1,320 @@
+#include "sim/runtime/static_evaluator.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "sim/base/counter_rng.h"
+#include "sim/base/fingerprint.h"
+#include "sim/runtime/rank_speed.h"
+
+namespace quadrille::runtime {
+namespace {
+
+using program::Instruction;
+using program::InstructionKind;
+using program::LaneIndex;
+
+constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+
+struct SweepLane {
+  const Instruction* next = nullptr;
+  const Instruction* end = nullptr;
+  const program::Template* body = nullptr;
+  const std::int32_t* base = nullptr;
+  const program::LaneRun* run = nullptr;
+  const program::LaneRun* run_end = nullptr;
+  std::int64_t* history = nullptr;  // end of each completion, picoseconds
+  std::int32_t done = 0;
+  std::int32_t target = 0;
+  std::int32_t next_wake = kNever;
+  std::uint64_t waiters = 0;
+  bool posted = false;
+};
+
+struct SweepRank {
+  const program::RankProgram* program = nullptr;
+  std::uint32_t first_lane = 0;
+  RankCondition condition;
+  std::int64_t host_shift = 0;
+};
+
+struct SweepGroup {
+  std::uint32_t arrived = 0;
+  std::uint32_t shape = 0;
+  std::int64_t latest = 0;
+  double nic = 1.0;
+  double nvlink = 1.0;
+  Duration extra_latency{0};
+};
+
+class Sweep {
+ public:
+  Sweep(const program::Program& program, const Machine& machine, const RunOptions& options)
+      : program_(program), machine_(machine), options_(options) {
+    Prepare();
+  }
+
+  Result<program::RunResult> Run() {
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      for (std::size_t i = 0; i < ranks_[rank].program->lanes.size(); ++i) {
+        ready_.push_back({rank, static_cast<LaneIndex>(i)});
+      }
+    }
+    std::reverse(ready_.begin(), ready_.end());
+    while (!ready_.empty()) {
+      const auto [rank, lane] = ready_.back();
+      ready_.pop_back();
+      Advance(rank, lane);
+    }
+    return Conclude();
+  }
+
+ private:
+  void Prepare();
+
+  SweepLane& LaneAt(std::uint32_t rank, LaneIndex lane) {
+    return lanes_[ranks_[rank].first_lane + lane];
+  }
+
+  // Whether the wait is met; if so raises `start` to its time, if not registers the lane with the one it waits for.
+  bool Met(std::uint32_t rank, LaneIndex index, LaneIndex on, std::int32_t count,
+           std::int64_t& start) {
+    SweepLane& other = LaneAt(rank, on);
+    if (other.done >= count) {
+      if (count > 0) start = std::max(start, other.history[count - 1]);
+      return true;
+    }
+    LaneAt(rank, index).target = count;
+    other.waiters |= std::uint64_t{1} << index;
+    other.next_wake = std::min(other.next_wake, count);
+    return false;
+  }
+
+  bool WaitsMet(std::uint32_t rank, LaneIndex index, SweepLane& lane, const Instruction& instruction,
+                std::int64_t& start) {
+    const program::Wait* wait = lane.body->waits.data() + instruction.wait_begin;
+    for (std::uint8_t i = 0; i < instruction.wait_count; ++i, ++wait) {
+      if (!Met(rank, index, wait->lane, lane.base[wait->lane] + wait->count, start)) return false;
+    }
+    if (instruction.kind != InstructionKind::kBegin) return true;
+    const program::RankProgram& rank_program = *ranks_[rank].program;
+    const program::Segment& segment = rank_program.segments[(lane.run - 1)->segment];
+    for (std::uint32_t i = 0; i < segment.entry_count; ++i) {
+      const program::Wait& entry = rank_program.entry_waits[segment.entry_begin + i];
+      if (!Met(rank, index, entry.lane, entry.count, start)) return false;
+    }
+    return true;
+  }
+
+  std::int64_t LaunchOf(std::uint32_t rank, const SweepLane& lane,
+                        const Instruction& instruction) const {
+    const SweepRank& run = ranks_[rank];
+    const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
+    return (segment.launch_base + instruction.launch_offset).count() + run.host_shift;
+  }
+
+  std::int64_t KernelTime(std::uint32_t rank, const SweepLane& lane,
+                          const Instruction& instruction) const;
+  void Advance(std::uint32_t rank, LaneIndex index);
+  void Complete(std::uint32_t rank, LaneIndex index, SweepLane& lane, std::int64_t end);
+  void Mark(std::uint32_t rank, const SweepLane& lane, const Instruction& instruction,
+            std::int64_t at);
+  void Post(std::uint32_t rank, LaneIndex index, SweepLane& lane, const Instruction& instruction,
+            std::int64_t at);
+  Result<program::RunResult> Conclude();
+
+  const program::Program& program_;
+  const Machine& machine_;
+  const RunOptions& options_;
+  std::vector<SweepRank> ranks_;
+  std::vector<SweepLane> lanes_;
+  std::vector<SweepGroup> groups_;
+  std::vector<std::int64_t> history_;
+  std::vector<std::pair<std::uint32_t, LaneIndex>> ready_;
+  Fingerprint fingerprint_;
+  program::RunResult result_;
+};
+
+void Sweep::Prepare() {
+  ranks_.resize(program_.ranks.size());
+  result_.ranks.resize(program_.ranks.size());
+  std::size_t total = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    SweepRank& run = ranks_[r];
+    run.program = &program_.programs[program_.ranks[r].program];
+    run.first_lane = static_cast<std::uint32_t>(lanes_.size());
+    run.condition = ConditionOf(program_.ranks[r].rank, options_.perturbations, options_.seed);
+    result_.ranks[r].spans.resize(run.program->segments.size());
+    for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
+      SweepLane state;
+      state.run = run.program->lane_runs[lane].data();
+      state.run_end = state.run + run.program->lane_runs[lane].size();
+      lanes_.push_back(state);
+      total += static_cast<std::size_t>(run.program->lane_totals[lane]);
+    }
+  }
+  history_.resize(total);
+  std::size_t offset = 0;
+  for (const SweepRank& run : ranks_) {
+    for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
+      lanes_[run.first_lane + lane].history = history_.data() + offset;
+      offset += static_cast<std::size_t>(run.program->lane_totals[lane]);
+    }
+  }
+  groups_.resize(program_.groups.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const program::Group& group = program_.groups[g];
+    for (std::uint32_t m = 0; m < group.member_count; ++m) {
+      const RankCondition& c = ranks_[program_.members[group.member_begin + m].rank].condition;
+      groups_[g].nic = std::min(groups_[g].nic, c.nic);
+      groups_[g].nvlink = std::min(groups_[g].nvlink, c.nvlink);
+      groups_[g].extra_latency = std::max(groups_[g].extra_latency, c.extra_latency);
+    }
+  }
+}
+
+std::int64_t Sweep::KernelTime(std::uint32_t rank, const SweepLane& lane,
+                               const Instruction& instruction) const {
+  const SweepRank& run = ranks_[rank];
+  const Duration nominal = run.program->kernels[instruction.cost].duration;
+  double factor = 1.0 / run.condition.speed;
+  if (run.condition.jitter_sigma > 0.0) {
+    const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
+    const double draw = Normal(Hash(
+        run.condition.jitter_seed, program_.ranks[rank].rank.value(), instruction.operation,
+        instruction.layer, segment.slot.first.microbatch.value(), segment.slot.first.chunk.value()));
+    factor *= 1.0 + run.condition.jitter_sigma * (draw < 0 ? -draw : draw);
+  }
+  return factor == 1.0 ? nominal.count() : quadrille::Scale(nominal, factor).count();
+}
+
+void Sweep::Advance(std::uint32_t rank, LaneIndex index) {
+  SweepLane& lane = LaneAt(rank, index);
+  while (!lane.posted) {
+    if (lane.next == lane.end) {
+      if (lane.run == lane.run_end) return;
+      const program::RankProgram& rank_program = *ranks_[rank].program;
+      const program::LaneRun& run = *lane.run++;
+      lane.body = &rank_program.templates[rank_program.segments[run.segment].body];
+      lane.base = rank_program.BaseCounts(run.segment);
+      lane.next = lane.body->instructions.data() + run.begin;
+      lane.end = lane.body->instructions.data() + run.end;
+    }
+    const Instruction& instruction = *lane.next;
+    std::int64_t start = lane.done > 0 ? lane.history[lane.done - 1] : 0;
+    if (!WaitsMet(rank, index, lane, instruction, start)) return;
+    switch (instruction.kind) {
+      case InstructionKind::kCompute:
+        start = std::max(start, LaunchOf(rank, lane, instruction));
+        Complete(rank, index, lane, start + KernelTime(rank, lane, instruction));
+        break;
+      case InstructionKind::kTransfer:
+        start = std::max(start, LaunchOf(rank, lane, instruction));
+        Post(rank, index, lane, instruction, start);
+        return;
+      case InstructionKind::kBegin:
+      case InstructionKind::kEnd:
+        Mark(rank, lane, instruction, start);
+        Complete(rank, index, lane, start);
+        break;
+    }
+  }
+}
+
+void Sweep::Complete(std::uint32_t rank, LaneIndex index, SweepLane& lane, std::int64_t end) {
+  fingerprint_.Add(TimePoint(Duration(end)), ranks_[rank].first_lane + index,
+                   static_cast<std::uint64_t>(lane.done));
+  lane.history[lane.done++] = end;
+  ++lane.next;
+  ++result_.operations;
+  if (lane.done < lane.next_wake) return;
+  std::uint64_t waiters = lane.waiters;
+  lane.waiters = 0;
+  lane.next_wake = kNever;
+  while (waiters != 0) {
+    const auto waiter = static_cast<LaneIndex>(std::countr_zero(waiters));
+    waiters &= waiters - 1;
+    const SweepLane& other = LaneAt(rank, waiter);
+    if (other.target > lane.done) {
+      lane.waiters |= std::uint64_t{1} << waiter;
+      lane.next_wake = std::min(lane.next_wake, other.target);
+    } else {
+      ready_.push_back({rank, waiter});
+    }
+  }
+}
+
+void Sweep::Mark(std::uint32_t rank, const SweepLane& lane, const Instruction& instruction,
+                 std::int64_t at) {
+  SweepRank& run = ranks_[rank];
+  const std::uint32_t index = (lane.run - 1)->segment;
+  const program::Segment& segment = run.program->segments[index];
+  program::ActionSpan& span = result_.ranks[rank].spans[index];
+  if (instruction.kind == InstructionKind::kEnd) {
+    span.end = TimePoint(Duration(at));
+    return;
+  }
+  span.begin = TimePoint(Duration(at));
+  if (segment.host_waits) run.host_shift = at - segment.launch_base.count();
+}
+
+void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
+                 const Instruction& instruction, std::int64_t at) {
+  const auto g = static_cast<std::size_t>(program_.ranks[rank].group_of_lane[index]);
+  SweepGroup& group = groups_[g];
+  const program::Group& members = program_.groups[g];
+  group.latest = group.arrived == 0 ? at : std::max(group.latest, at);
+  group.shape = instruction.cost;
+  lane.posted = true;
+  if (++group.arrived < members.member_count) return;
+  network::TransferCost cost = machine_.costs[group.shape * program_.placements.size() +
+                                              static_cast<std::size_t>(members.placement)];
+  Duration alone = cost.alone;
+  if (group.nic != 1.0 || group.nvlink != 1.0 || group.extra_latency.count() != 0) {
+    if (cost.nic_load > 0.0) {
+      cost.cap = std::min(cost.cap, machine_.ports.nic * (group.nic / cost.nic_load));
+    }
+    if (cost.nvlink_load > 0.0) {
+      cost.cap = std::min(cost.cap, machine_.ports.nvlink * (group.nvlink / cost.nvlink_load));
+    }
+    alone = cost.latency + group.extra_latency + cost.work / cost.cap;
+  }
+  const std::int64_t end = group.latest + alone.count();
+  group.arrived = 0;
+  for (std::uint32_t m = 0; m < members.member_count; ++m) {
+    const program::GroupMember& member = program_.members[members.member_begin + m];
+    SweepLane& other = LaneAt(member.rank, member.lane);
+    other.posted = false;
+    Complete(member.rank, member.lane, other, end);
+    ready_.push_back({member.rank, member.lane});
+  }
+}
+
+Result<program::RunResult> Sweep::Conclude() {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const SweepRank& run = ranks_[r];
+    for (std::size_t i = 0; i < run.program->lanes.size(); ++i) {
+      const SweepLane& lane = lanes_[run.first_lane + i];
+      if (lane.done != run.program->lane_totals[i]) {
+        return Error("deadlock: the program cannot finish; the executor names the blocked lanes");
+      }
+    }
+    const SweepLane& compute = lanes_[run.first_lane];
+    if (compute.done > 0) {
+      result_.ranks[r].end = TimePoint(Duration(compute.history[compute.done - 1]));
+    }
+    result_.end = std::max(result_.end, result_.ranks[r].end);
+  }
+  result_.fingerprint = fingerprint_.value();
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<program::RunResult> EvaluateStatic(const program::Program& program, const Machine& machine,
+                                          const RunOptions& options) {
+  return Sweep(program, machine, options).Run();
+}
+
+}  // namespace quadrille::runtime
