@@ -53,12 +53,12 @@ class Checker {
     const NvlinkSpec& nvlink = spec_.nvlink;
     AtLeast("nvlink.links", nvlink.links, 0);
     AtLeast("nvlink.switches", nvlink.switches, 0);
-    AtLeast("nvlink.domain", nvlink.domain_gpus, 0);
+    AtLeast("nvlink.domain_gpus", nvlink.domain_gpus, 0);
     NotNegative("nvlink.latency", nvlink.latency);
     if (nvlink.fabric == NvlinkFabric::kNone) return;
     Positive("nvlink.bandwidth", nvlink.bandwidth);
     if (spec_.gpus_per_node > 0 && nvlink.domain_gpus % spec_.gpus_per_node != 0) {
-      Report("nvlink.domain is {} GPUs, but must be a multiple of gpus_per_node, {}",
+      Report("nvlink.domain_gpus is {}, but must be a multiple of gpus_per_node, {}",
              nvlink.domain_gpus, spec_.gpus_per_node);
     }
     if (nvlink.fabric == NvlinkFabric::kHybridCubeMesh) {
