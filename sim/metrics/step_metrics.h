@@ -1,0 +1,31 @@
+// From what happened to what is reported.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/metrics/step_report.h"
+#include "sim/program/program.h"
+#include "sim/program/run_result.h"
+
+namespace quadrille::metrics {
+
+struct StepFacts {
+  std::int64_t tokens_per_step = 0;             // over the whole cluster
+  FlopCount model_flops_causal;                 // of the step, over the whole cluster
+  FlopCount model_flops_full;
+  FlopsPerSecond peak_flops;
+  Bytes memory_capacity;
+  std::int64_t microbatches = 0;                // per replica
+  std::vector<std::string> stage_layers;        // by pipeline rank
+  std::vector<ParameterCount> stage_parameters; // by pipeline rank, on one GPU
+};
+
+// REQUIRES: `result` comes from a run of `program`. CHECKs the accounting identity of every rank.
+[[nodiscard]] StepReport ComputeStepReport(const program::Program& program,
+                                           const program::RunResult& result,
+                                           const StepFacts& facts);
+
+}  // namespace quadrille::metrics
