@@ -39,5 +39,17 @@ namespace quadrille::schedules {
 [[nodiscard]] Result<PipelineSchedule> GenerateHanayo(const ScheduleRequest& request);
 // seq1f1b.cc
 [[nodiscard]] Result<PipelineSchedule> GenerateSeq1F1B(const ScheduleRequest& request);
+// zero_bubble_automatic.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateZeroBubbleAutomatic(const ScheduleRequest& request);
+// v_greedy.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateZbvGreedy(const ScheduleRequest& request);
+// group_interleaved.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateGroupInterleaved(const ScheduleRequest& request);
+// v_schedules_memory.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateVHalf(const ScheduleRequest& request);
+[[nodiscard]] Result<PipelineSchedule> GenerateVMin(const ScheduleRequest& request);
+// v_schedules_whole_backward.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateOneForwardOneBackwardV(
+    const ScheduleRequest& request);
 
 }  // namespace quadrille::schedules

@@ -36,8 +36,8 @@ Result<PipelineSchedule> GenerateGroupInterleaved(const ScheduleRequest& request
   // The work is that of the padded table, so its size is what the limit applies to.
   ScheduleRequest padded = request;
   padded.virtual_stages = v;
-  padded.microbatches = request.microbatches < 1 ? request.microbatches
-                                                 : std::max(request.microbatches, group);
+  padded.microbatches =
+      request.microbatches < 1 ? request.microbatches : std::max(request.microbatches, group);
   Refusals refusals("group-interleaved", padded, {.group = true});
   if (refusals.empty() && (group > p || group < (p + 1) / 2)) {
     refusals.Add(fmt::format(

@@ -1,5 +1,5 @@
-// zbv-greedy: zero bubble on a V placement, built from costs (Qi et al., arXiv 2401.10241, section 6;
-// the authors' heuristic is sail-sg/zero-bubble-pipeline-parallelism:megatron/core/
+// zbv-greedy: zero bubble on a V placement, built from costs (Qi et al., arXiv 2401.10241, section
+// 6; the authors' heuristic is sail-sg/zero-bubble-pipeline-parallelism:megatron/core/
 // pipeline_parallel/zerobubble/scheduler/zbv.py, whose orders this reproduces).
 //
 // In a V each rank holds stages r and 2P - 1 - r, so a microbatch comes back to the rank where it
@@ -16,7 +16,8 @@
 // F of chunk 1 (descending), I of chunk 1 (ascending), I of chunk 0 (descending).
 //
 // Invariants:
-// 1. Memory as in zb-auto: F +34, I -2, W -32 of a cap of 2P * 34, never exceeded: W runs first when
+// 1. Memory as in zb-auto: F +34, I -2, W -32 of a cap of 2P * 34, never exceeded: W runs first
+// when
 //    an action does not fit. 2P chunks are what 1F1B's first rank holds.
 // 2. Every round runs exactly one I per rank, so 2M rounds run them all.
 // 3. Chains run in FIFO order on every rank; W runs in the order of its I.

@@ -98,8 +98,8 @@ void VGrid::Occupy(Rank& rank, const VAction& action, std::int32_t start) {
 std::int32_t VGrid::ReadyAt(std::int32_t rank, const VAction& action) const {
   std::int32_t ready = 0;
   for (const VDependency& needed : DependenciesOf(action.task, rank, pipeline())) {
-    ready = std::max(ready, Start(needed.rank, {needed.task, action.microbatch}) +
-                                LengthOf(needed.task));
+    ready = std::max(ready,
+                     Start(needed.rank, {needed.task, action.microbatch}) + LengthOf(needed.task));
   }
   return ready;
 }
@@ -159,8 +159,8 @@ std::vector<VAction> VGrid::OrderOf(std::int32_t rank) const {
   order.reserve(TaskCount() * static_cast<std::size_t>(microbatches_));
   for (const std::int32_t number : ranks_[static_cast<std::size_t>(rank)].cells) {
     if (number < 0) continue;
-    order.push_back({kAllTasks[static_cast<std::size_t>(number / microbatches_)],
-                     number % microbatches_});
+    order.push_back(
+        {kAllTasks[static_cast<std::size_t>(number / microbatches_)], number % microbatches_});
   }
   return order;
 }
@@ -170,9 +170,10 @@ void RefuseLargeGrids(const ScheduleRequest& request, Refusals& refusals) {
   const double cells = static_cast<double>(request.pipeline) *
                        (6.0 * request.microbatches + 8.0 * request.pipeline + 16.0);
   if (cells <= static_cast<double>(kMaxCells)) return;
-  refusals.Add(fmt::format("the building block would be repeated over {:.0f} slots, more than the "
-                           "limit of {}",
-                           cells, kMaxCells));
+  refusals.Add(
+      fmt::format("the building block would be repeated over {:.0f} slots, more than the "
+                  "limit of {}",
+                  cells, kMaxCells));
 }
 
 }  // namespace quadrille::schedules

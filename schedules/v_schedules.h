@@ -102,7 +102,9 @@ class VGrid {
     return static_cast<std::int32_t>(Index(action.task)) * microbatches_ + action.microbatch;
   }
   [[nodiscard]] std::size_t TaskCount() const { return split_ ? kVTasks : kVTasks - 2; }
-  [[nodiscard]] bool Releases(VTask task) const { return split_ ? IsWeight(task) : !IsForward(task); }
+  [[nodiscard]] bool Releases(VTask task) const {
+    return split_ ? IsWeight(task) : !IsForward(task);
+  }
   [[nodiscard]] std::int32_t ReadyAt(std::int32_t rank, const VAction& action) const;
   // The slot that MoveEarly moves an action to, or its own.
   [[nodiscard]] std::int32_t EarliestSlot(const Rank& rank, const VAction& action,

@@ -163,8 +163,8 @@ class GreedyList {
       Duration end = ranks_[j].end;
       std::int64_t memory = ranks_[j].memory + kForwardMemory;
       while (ranks_[j].forwards + extra[j] < m_ && memory <= cap_) {
-        const bool fits = policy_.delay_first_backward ? end < arrival
-                                                       : end + costs_.forward <= arrival;
+        const bool fits =
+            policy_.delay_first_backward ? end < arrival : end + costs_.forward <= arrival;
         if (!fits) break;
         ++extra[j];
         end += costs_.forward;
