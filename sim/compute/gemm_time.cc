@@ -96,7 +96,8 @@ double FastestTiling(const topology::GpuSpec& gpu, const GemmConstants& constant
         2.0 * tile.rows * tile.columns * slowdown / (rate_per_sm * tile.multiprocessors);
     for (const double split : kSplits) {
       const double waves = Dimension(shape.groups) * per_group * split / slots;
-      const double effective = waves + constants.partial_wave * (std::ceil(waves) - waves);
+      const double effective =
+          std::max(1.0, waves + constants.partial_wave * (std::ceil(waves) - waves));
       const double compute =
           effective * seconds_per_k * (Dimension(shape.k) / split + constants.prologue_k);
       const double partial_sums = split > 1 ? 8.0 * split * outputs : 0.0;

@@ -3,14 +3,15 @@
 // For every thread-block tile bm x bn and split s of the inner dimension that a cuBLAS-like library
 // could choose:
 //
-//   tiles      = groups * ceil(m/bm) * ceil(n/bn) * s
-//   w          = tiles / slots          slots: free SMs, or pairs of them for the 256x256 tile
-//   waves      = w + alpha (ceil(w) - w)
-//   tile time  = 2 bm bn (k/s + k0) / (P e peak * SMs per slot / SMs),   e = 1 / (1 + q (128/bm +
-//   128/bn)) compute    = waves * tile time / layout speed memory     = (A and B read once, C
-//   written once [read and written in fp32 when it accumulates],
-//                 8 s m n bytes of partial sums if s > 1) / (B * HBM bandwidth)
-//   time       = fourth root of (compute^4 + memory^4) + 3 us if s > 1
+//   tiles   = groups * ceil(m/bm) * ceil(n/bn) * s
+//   w       = tiles / slots;  slots: free SMs, or pairs of them for the 256x256 tile
+//   waves   = w + alpha (ceil(w) - w), at least 1: one tile takes a whole tile time
+//   e       = 1 / (1 + q (128/bm + 128/bn))
+//   tile    = 2 bm bn (k/s + k0) / (P e peak * SMs per slot / SMs)
+//   compute = waves * tile / layout speed
+//   memory  = bytes / (B * HBM bandwidth);  bytes: A and B read once, C written once (read and
+//             written when it accumulates), and 8 s m n of partial sums if s > 1
+//   time    = fourth root of (compute^4 + memory^4), + 3 us if s > 1
 //
 // and the fastest candidate is taken. The result is stretched by the droop of a GPU at full power,
 // 1 + D when it has been busy for long (a training step), and the fixed time t0 is added. SMs held

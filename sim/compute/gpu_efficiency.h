@@ -69,6 +69,14 @@ struct MemoryBoundConstants {
   std::vector<double> bandwidth_share;
 };
 
+// A memory-bound kernel of a measured table with the launch and overhead that its harness shows.
+// For validation: no operation of a training step maps to it.
+struct MeasuredMemoryBound {
+  std::string kernel;  // as measured tables name it
+  Duration launch{0};
+  double bandwidth_share = 0;  // above 1 where the table's tensors fit in L2
+};
+
 // Systematic effects, each a knob with a name (compute.md's finding: they exceed the error of any
 // shape formula).
 struct SystematicFactors {
@@ -95,6 +103,7 @@ struct GpuEfficiency {
   std::vector<AttentionConstants> attention;
   std::vector<InferenceAttention> inference_attention;
   MemoryBoundConstants memory_bound;
+  std::vector<MeasuredMemoryBound> measured_memory_bound;
   SystematicFactors factors_16bit;
   SystematicFactors factors_fp8;
   SystematicFactors factors_fp4;

@@ -22,4 +22,12 @@ double MemoryBoundSeconds(const topology::GpuSpec& gpu, const MemoryBoundConstan
          static_cast<double>(shape.bytes.value()) / bandwidth;
 }
 
+double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu, const MeasuredMemoryBound& kernel,
+                                  Bytes bytes) {
+  QUADRILLE_CHECK(kernel.bandwidth_share > 0 && bytes.value() >= 0, "{}: share {}, {} bytes",
+                  kernel.kernel, kernel.bandwidth_share, bytes.value());
+  return ToSeconds(kernel.launch) + static_cast<double>(bytes.value()) /
+                                        (kernel.bandwidth_share * gpu.memory_bandwidth.value());
+}
+
 }  // namespace quadrille::compute

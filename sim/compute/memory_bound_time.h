@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sim/base/time.h"
+#include "sim/base/units.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/model/operation.h"
 #include "topology/gpu_spec.h"
@@ -22,5 +23,10 @@ namespace quadrille::compute {
 [[nodiscard]] double MemoryBoundSeconds(const topology::GpuSpec& gpu,
                                         const MemoryBoundConstants& constants,
                                         const model::MemoryBoundShape& shape);
+
+// One kernel of a measured table: its launch + bytes / (its share * HBM bandwidth). REQUIRES: share
+// > 0, bytes >= 0; CHECKed.
+[[nodiscard]] double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu,
+                                                const MeasuredMemoryBound& kernel, Bytes bytes);
 
 }  // namespace quadrille::compute
