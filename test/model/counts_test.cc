@@ -73,7 +73,8 @@ TEST(Counts, ActiveParametersEqualThePublishedOnes) {
   EXPECT_NEAR(one_table("gpt-oss-20b"), 3.61e9, 0.01e9);
 }
 
-// The weights on Hugging Face count 684.5e9: 671e9 and the prediction module, 14e9 with its copies of the two tables.
+// The weights on Hugging Face count 684.5e9: 671e9 and the prediction module, 14e9 with its copies
+// of the two tables.
 TEST(Counts, PredictionModuleOfDeepSeek) {
   const ParameterTotals totals = CountParameters(ShippedModel("deepseek-v3"));
   const auto module = static_cast<double>(totals.multi_token_prediction.value());
