@@ -1,0 +1,54 @@
+#include "sim/metrics/memory_timeline.h"
+
+#include <algorithm>
+
+namespace quadrille::metrics {
+
+MemoryTimeline TraceMemory(const program::RankProgram& program, const program::RankResult& rank) {
+  MemoryTimeline timeline;
+  Bytes resident{0};
+  for (const auto& component : program.static_memory) {
+    timeline.components.push_back({component.component, component.bytes});
+    resident += component.bytes;
+  }
+  Bytes activations{0};
+  Bytes peak_activation_bytes{0};
+  Bytes peak_workspace{0};
+  std::int32_t held = 0;
+  timeline.peak = resident;
+  const auto sample = [&](TimePoint at, Bytes level) {
+    timeline.curve.times.push_back(at);
+    timeline.curve.levels.push_back(level);
+  };
+  sample(TimePoint(Duration(0)), resident);
+  // Actions of a rank do not overlap, so their order is their order in time.
+  for (std::size_t s = 0; s < program.segments.size(); ++s) {
+    const program::Segment& segment = program.segments[s];
+    if (segment.role != program::SegmentRole::kAction) continue;
+    activations += segment.allocated_at_begin;
+    if (segment.allocated_at_begin.value() > 0) ++held;
+    timeline.peak_activations = std::max(timeline.peak_activations, held);
+    const Bytes level = resident + activations + segment.workspace;
+    sample(rank.spans[s].begin, level);
+    if (level > timeline.peak) {
+      timeline.peak = level;
+      timeline.peak_at = rank.spans[s].begin;
+      peak_activation_bytes = activations;
+      peak_workspace = segment.workspace;
+    }
+    activations -= segment.freed_at_end;
+    const bool frees_last = segment.slot.first.kind == schedules::ActionKind::kBackward ||
+                            segment.slot.first.kind == schedules::ActionKind::kBackwardWeight ||
+                            (segment.slot.second && segment.freed_at_end.value() > 0);
+    if (frees_last) --held;
+    sample(rank.spans[s].end, resident + activations);
+  }
+  timeline.left_over = activations;
+  timeline.components.push_back({"activations", peak_activation_bytes});
+  timeline.components.push_back({"workspace", peak_workspace});
+  std::stable_sort(timeline.components.begin(), timeline.components.end(),
+                   [](const MemoryComponent& a, const MemoryComponent& b) { return a.bytes > b.bytes; });
+  return timeline;
+}
+
+}  // namespace quadrille::metrics

@@ -1,0 +1,264 @@
+// From accounts to figures. Definitions: README.md beside this file.
+//
+// Means over ranks weigh each simulated rank by its multiplicity. The pipeline's makespan runs from the start of the step to the
+// end of the last action; idle outside actions within it is the bubble. The optimizer and what follows are not part of it.
+#include "sim/metrics/step_metrics.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "sim/base/check.h"
+#include "sim/metrics/memory_timeline.h"
+
+namespace quadrille::metrics {
+namespace {
+
+using program::LaneKind;
+using program::RankState;
+using program::SegmentRole;
+
+struct Weighted {
+  double sum = 0.0;
+  double weight = 0.0;
+  void Add(double value, double by) {
+    sum += value * by;
+    weight += by;
+  }
+  [[nodiscard]] double mean() const { return weight > 0.0 ? sum / weight : 0.0; }
+};
+
+// Time inside actions, first begin and last end of one rank.
+struct Spans {
+  Duration inside{0};
+  TimePoint first{Duration(std::numeric_limits<std::int64_t>::max())};
+  TimePoint last{Duration(0)};
+  [[nodiscard]] bool any() const { return last >= first; }
+};
+
+Spans SpansOf(const program::RankProgram& program, const program::RankResult& rank) {
+  Spans spans;
+  for (std::size_t s = 0; s < program.segments.size(); ++s) {
+    if (program.segments[s].role != SegmentRole::kAction) continue;
+    const program::ActionSpan& span = rank.spans[s];
+    spans.inside += span.end - span.begin;
+    spans.first = std::min(spans.first, span.begin);
+    spans.last = std::max(spans.last, span.end);
+  }
+  return spans;
+}
+
+Ratio Share(double part, double whole) { return Ratio(whole > 0.0 ? part / whole : 0.0); }
+
+void ComputeBubble(const program::Program& program, const program::RunResult& result,
+                   StepReport& report) {
+  std::vector<Spans> spans;
+  TimePoint makespan{Duration(0)};
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    spans.push_back(SpansOf(program.programs[program.ranks[r].program], result.ranks[r]));
+    if (spans.back().any()) makespan = std::max(makespan, spans.back().last);
+  }
+  double idle = 0.0;
+  double busy = 0.0;
+  double ranks = 0.0;
+  double worst_span = 0.0;
+  for (std::size_t r = 0; r < spans.size(); ++r) {
+    const double weight = program.ranks[r].multiplicity;
+    idle += weight * ToSeconds(makespan.time_since_epoch() - spans[r].inside);
+    busy += weight * ToSeconds(spans[r].inside);
+    ranks += weight;
+    if (!spans[r].any()) continue;
+    const Duration span = spans[r].last - spans[r].first;
+    worst_span =
+        std::max(worst_span, Share(ToSeconds(span - spans[r].inside), ToSeconds(span)).value());
+  }
+  report.bubble.of_makespan = Share(idle, ranks * ToSeconds(makespan));
+  report.bubble.of_ideal = Share(idle, busy);
+  report.bubble.of_span = Ratio(worst_span);
+}
+
+const char* FamilyOf(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kTensor: return "tp";
+    case LaneKind::kContext: return "cp";
+    case LaneKind::kExpert: return "ep";
+    case LaneKind::kSendForward:
+    case LaneKind::kReceiveForward:
+    case LaneKind::kSendBackward:
+    case LaneKind::kReceiveBackward: return "pp";
+    default: return "dp";
+  }
+}
+
+RankState ExposedStateOf(const std::string& family) {
+  if (family == "tp") return RankState::kExposedTensor;
+  if (family == "cp") return RankState::kExposedContext;
+  if (family == "ep") return RankState::kExposedExpert;
+  if (family == "pp") return RankState::kExposedPipeline;
+  return RankState::kExposedData;
+}
+
+void ComputeCommunication(const program::Program& program, const program::RunResult& result,
+                          StepReport& report) {
+  for (const char* family : {"tp", "cp", "ep", "pp", "dp"}) {
+    Weighted total;
+    Weighted exposed;
+    Weighted bytes;
+    Duration worst{0};
+    const auto state = static_cast<std::size_t>(ExposedStateOf(family));
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      const double weight = program.ranks[r].multiplicity;
+      const program::RankProgram& rank_program = program.programs[program.ranks[r].program];
+      double busy = 0.0;
+      double moved = 0.0;
+      for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
+        const LaneKind kind = rank_program.lanes[lane].kind;
+        if (std::string(family) != FamilyOf(kind)) continue;
+        const program::LaneAccount& account = result.ranks[r].lanes[lane];
+        busy += ToSeconds(account.busy);
+        // Each message is seen at both ends; what a rank moves is what it sends.
+        const bool receives =
+            kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
+        if (!receives) moved += static_cast<double>(account.bytes.value());
+      }
+      total.Add(busy, weight);
+      bytes.Add(moved, weight);
+      exposed.Add(ToSeconds(result.ranks[r].states[state]), weight);
+      worst = std::max(worst, result.ranks[r].states[state]);
+    }
+    CommunicationReport entry;
+    entry.name = family;
+    entry.total = FromSeconds(total.mean());
+    entry.exposed = FromSeconds(exposed.mean());
+    entry.overlapped = entry.total > entry.exposed ? entry.total - entry.exposed : Duration(0);
+    entry.exposed_max = worst;
+    entry.bytes = Bytes(std::llround(bytes.mean()));
+    if (entry.total.count() > 0) {
+      entry.bus_bandwidth = BytesPerSecond(bytes.mean() / total.mean());
+    }
+    report.communication.push_back(entry);
+  }
+}
+
+void ComputeStates(const program::Program& program, const program::RunResult& result,
+                   StepReport& report) {
+  for (std::size_t state = 0; state < program::kRankStates; ++state) {
+    Weighted mean;
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      mean.Add(static_cast<double>(result.ranks[r].states[state].count()),
+               program.ranks[r].multiplicity);
+    }
+    report.states[state] = FromPicoseconds(mean.mean());
+  }
+}
+
+void ComputeStages(const program::Program& program, const program::RunResult& result,
+                   const StepFacts& facts, StepReport& report) {
+  TimePoint makespan{Duration(0)};
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Spans spans = SpansOf(program.programs[program.ranks[r].program], result.ranks[r]);
+    if (spans.any()) makespan = std::max(makespan, spans.last);
+  }
+  std::vector<bool> seen(program.programs.size(), false);
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const std::uint32_t p = program.ranks[r].program;
+    if (seen[p]) continue;
+    seen[p] = true;
+    const Spans spans = SpansOf(program.programs[p], result.ranks[r]);
+    StageReport stage;
+    stage.pipeline_rank = static_cast<std::int32_t>(p);
+    stage.layers = facts.stage_layers[p];
+    stage.parameters = facts.stage_parameters[p];
+    stage.states = result.ranks[r].states;
+    stage.bubble = Share(ToSeconds(makespan.time_since_epoch() - spans.inside), ToSeconds(makespan));
+    MemoryTimeline memory = TraceMemory(program.programs[p], result.ranks[r]);
+    stage.peak_memory = memory.peak;
+    stage.peak_at = memory.peak_at;
+    stage.peak_activations = memory.peak_activations;
+    stage.components = memory.components;
+    memory.curve.pipeline_rank = stage.pipeline_rank;
+    report.memory_curves.push_back(std::move(memory.curve));
+    report.stages.push_back(std::move(stage));
+  }
+  std::sort(report.stages.begin(), report.stages.end(),
+            [](const StageReport& a, const StageReport& b) { return a.pipeline_rank < b.pipeline_rank; });
+  std::sort(report.memory_curves.begin(), report.memory_curves.end(),
+            [](const MemoryCurve& a, const MemoryCurve& b) { return a.pipeline_rank < b.pipeline_rank; });
+  for (const StageReport& stage : report.stages) {
+    if (stage.peak_memory > report.peak_memory) {
+      report.peak_memory = stage.peak_memory;
+      report.peak_memory_stage = stage.pipeline_rank;
+    }
+  }
+  report.memory_capacity = facts.memory_capacity;
+  report.out_of_memory = report.peak_memory > facts.memory_capacity;
+}
+
+// Shares of peak FLOPs over the step: each state's time is lost entirely but compute, which is useful only as far as it achieves
+// model FLOPs.
+void ComputeWaterfall(const program::Program& program, const program::RunResult& result,
+                      StepReport& report) {
+  const double step = ToSeconds(report.step_time);
+  if (step <= 0.0) return;
+  double executed = 0.0;
+  double ranks = 0.0;
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    executed += result.ranks[r].flops.value() * program.ranks[r].multiplicity;
+    ranks += program.ranks[r].multiplicity;
+  }
+  report.hfu = Ratio(executed / ranks / step / report.peak_flops.value());
+  const auto share = [&](RankState state) {
+    return ToSeconds(report.states[static_cast<std::size_t>(state)]) / step;
+  };
+  const auto add = [&](const char* cause, double value) {
+    report.waterfall.push_back({cause, Ratio(value)});
+  };
+  add("achieved (MFU, causal)", report.mfu_causal.value());
+  add("recomputation and masked work", report.hfu.value() - report.mfu_causal.value());
+  add("kernel inefficiency", share(RankState::kCompute) - report.hfu.value());
+  add("exposed tensor parallel", share(RankState::kExposedTensor));
+  add("exposed context parallel", share(RankState::kExposedContext));
+  add("exposed expert parallel", share(RankState::kExposedExpert));
+  add("pipeline bubble", share(RankState::kBubbleWarmup) + share(RankState::kBubbleSteady) +
+                             share(RankState::kBubbleCooldown) + share(RankState::kBubbleBarrier));
+  add("exposed pipeline transfer", share(RankState::kExposedPipeline));
+  add("exposed data parallel", share(RankState::kExposedData));
+  add("optimizer", share(RankState::kOptimizer));
+  add("skew between peers", share(RankState::kSkew));
+  add("host launch and other", share(RankState::kHost) + share(RankState::kOther));
+}
+
+}  // namespace
+
+StepReport ComputeStepReport(const program::Program& program, const program::RunResult& result,
+                             const StepFacts& facts) {
+  StepReport report;
+  report.step_time = result.end.time_since_epoch();
+  for (const program::RankResult& rank : result.ranks) {
+    Duration sum{0};
+    for (Duration state : rank.states) sum += state;
+    QUADRILLE_CHECK(sum == report.step_time, "states of a rank sum to {} ps of {} ps", sum.count(),
+                    report.step_time.count());
+  }
+  const double step = ToSeconds(report.step_time);
+  const double gpus = program.world_size;
+  report.tokens_per_second_per_gpu = static_cast<double>(facts.tokens_per_step) / step / gpus;
+  report.model_flops_per_gpu_causal = FlopsPerSecond(facts.model_flops_causal.value() / step / gpus);
+  report.model_flops_per_gpu_full = FlopsPerSecond(facts.model_flops_full.value() / step / gpus);
+  report.peak_flops = facts.peak_flops;
+  report.mfu_causal = Ratio(report.model_flops_per_gpu_causal / facts.peak_flops);
+  report.mfu_full = Ratio(report.model_flops_per_gpu_full / facts.peak_flops);
+  report.world_size = program.world_size;
+  report.simulated_ranks = static_cast<std::int64_t>(program.ranks.size());
+  report.operations = result.operations;
+  report.microbatches = facts.microbatches;
+  report.fingerprint = result.fingerprint;
+  ComputeBubble(program, result, report);
+  ComputeCommunication(program, result, report);
+  ComputeStates(program, result, report);
+  ComputeStages(program, result, facts, report);
+  ComputeWaterfall(program, result, report);
+  return report;
+}
+
+}  // namespace quadrille::metrics
