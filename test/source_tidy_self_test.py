@@ -54,6 +54,12 @@ class SourceTidyTest(unittest.TestCase):
         self.fails('\n#include "sim/base/absent.h"\n', "not a file", line=2)
         self.passes('// #include "sim/base/absent.h"\n')
 
+    def test_only_a_test_includes_what_stands_beside_it(self):
+        self.assertEqual(breaches({"test/runtime/a.cc": '#include "b.h"\n',
+                                   "test/runtime/b.h": ""}), [])
+        self.assertEqual(len(breaches({"sim/runtime/a.cc": '#include "b.h"\n',
+                                       "sim/runtime/b.h": ""})), 1)
+
     def test_every_pair_of_modules_is_decided_by_rank(self):
         for module, rank in tidy.RANKS.items():
             for other, other_rank in tidy.RANKS.items():

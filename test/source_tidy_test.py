@@ -112,6 +112,8 @@ def includes_point_downwards(sources: dict) -> Iterable[Breach]:
         for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', source.without_comments,
                                  re.MULTILINE):
             target, line = match.group(1), line_of(source.text, match.start())
+            if source.module is None and f"{os.path.dirname(source.path)}/{target}" in sources:
+                continue  # a test's helper beside it
             if target not in sources:
                 yield Breach(source.path, line, f'"{target}" is not a file of the project; '
                              "paths are written from the top")
