@@ -1,0 +1,166 @@
+// Activation memory against Korthikanti et al. (arXiv 2205.05198) and by hand; parameters per GPU.
+
+#include <gtest/gtest.h>
+
+#include "sim/model/counts.h"
+#include "sim/model/layer_operations.h"
+#include "test/model/model_file.h"
+
+namespace quadrille::model {
+namespace {
+
+constexpr Piece kLayer{.kind = PieceKind::kLayer, .layer = 0};
+
+ExecutionConfig Gpt(std::int32_t tensor, bool sequence) {
+  ExecutionConfig execution;
+  execution.sharding = {.tensor = tensor, .sequence_parallel = sequence};
+  execution.sequence_length = 2048;
+  execution.micro_batch = 4;
+  execution.attention = AttentionBackend::kUnfused;
+  execution.dropout = 0.1;
+  return execution;
+}
+
+double Stored(const TransformerConfig& config, const ExecutionConfig& execution) {
+  return static_cast<double>(ActivationsOf(config, execution, kLayer).stored.value());
+}
+
+constexpr double kSbh = 2048.0 * 4.0 * 6144.0;            // GPT 22B, b = 4
+constexpr double kScores = 5.0 * 64.0 * 2048.0 / 6144.0;  // 5 a s / h
+
+// Equations 1, 2 and 4, and table 2: s b h times these.
+TEST(Activations, KorthikantiFormulas) {
+  const TransformerConfig config = ShippedModel("gpt-22b");
+  EXPECT_DOUBLE_EQ(Stored(config, Gpt(1, false)), kSbh * (34.0 + kScores));
+  EXPECT_DOUBLE_EQ(Stored(config, Gpt(8, false)), kSbh * (10.0 + 24.0 / 8 + kScores / 8));
+  EXPECT_DOUBLE_EQ(Stored(config, Gpt(8, true)), kSbh / 8 * (34.0 + kScores));
+
+  ExecutionConfig selective = Gpt(8, true);
+  selective.recomputation = Recomputation::kSelective;
+  selective.recompute_modules = {.core_attention = true};
+  EXPECT_DOUBLE_EQ(Stored(config, selective), kSbh / 8 * 34.0);
+
+  ExecutionConfig full = Gpt(8, false);
+  full.recomputation = Recomputation::kFull;
+  EXPECT_DOUBLE_EQ(Stored(config, full), kSbh * 2.0);
+  full.sharding.sequence_parallel = true;
+  EXPECT_DOUBLE_EQ(Stored(config, full), kSbh / 8 * 2.0);
+}
+
+// Qi et al. (arXiv 2401.10241), table 1: W keeps 32 s b h, of which 14 are stored inputs and 18
+// output gradients. Unlike there, the inputs are the norms' outputs and the residual input stays
+// for the norm's backward, so 34 - 14 go at I.
+TEST(Activations, ZeroBubbleSplit) {
+  const TransformerConfig config = ShippedModel("gpt-22b");
+  const PieceActivations pieces = ActivationsOf(config, Gpt(1, false), kLayer);
+  EXPECT_EQ(pieces.stored, pieces.released_at_input_gradient + pieces.released_at_weight_gradient);
+  EXPECT_DOUBLE_EQ(static_cast<double>(pieces.released_at_weight_gradient.value()), kSbh * 14.0);
+  EXPECT_DOUBLE_EQ(static_cast<double>(pieces.held_for_weight_gradient.value()), kSbh * 18.0);
+}
+
+ExecutionConfig Reference(Recipe recipe) {
+  ExecutionConfig execution;
+  execution.sharding = {.tensor = 8, .sequence_parallel = true, .context = 2};
+  execution.sequence_length = 8192;
+  execution.recipe = recipe;
+  return execution;
+}
+
+// 4,096 tokens. Sharded by SP: two norm inputs and outputs; by heads: Q, K, V (16 + 2 heads),
+// output, log-sum-exp; by width: 2 x 6,656 before and 6,656 after the activation.
+TEST(Activations, LayerOf405BWithFlashAttention) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  const double tokens = 4096.0;
+  const double own = tokens / 8 * 16384;
+  const double bf16 = 8 * own + tokens * (2 * 18 * 128 + 2 * 2048 + 4 * 16 + 4 * 6656 + 2 * 6656);
+  EXPECT_DOUBLE_EQ(Stored(config, Reference(Recipe::kBf16)), bf16);
+  // FP8 keeps linear inputs in one byte, and a copy of the attention output besides the 16-bit one.
+  const double fp8 = bf16 - 2 * own + tokens * (2048 - 6656);
+  EXPECT_DOUBLE_EQ(Stored(config, Reference(Recipe::kFp8Delayed)), fp8);
+}
+
+TEST(Activations, RecomputedModulesAreNotStoredButLiveInTheBackward) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  const PieceActivations plain = ActivationsOf(config, Reference(Recipe::kBf16), kLayer);
+  for (bool RecomputeModules::*module :
+       {&RecomputeModules::layernorm, &RecomputeModules::mlp, &RecomputeModules::activation}) {
+    ExecutionConfig execution = Reference(Recipe::kBf16);
+    execution.recomputation = Recomputation::kSelective;
+    execution.recompute_modules.*module = true;
+    const PieceActivations selective = ActivationsOf(config, execution, kLayer);
+    EXPECT_LT(selective.stored, plain.stored);
+    EXPECT_GE(selective.backward_workspace, plain.backward_workspace);
+    EXPECT_GE(selective.backward_workspace + selective.stored, plain.stored);
+  }
+  ExecutionConfig full = Reference(Recipe::kBf16);
+  full.recomputation = Recomputation::kFull;
+  const PieceActivations recomputed = ActivationsOf(config, full, kLayer);
+  EXPECT_GE(recomputed.stored + recomputed.backward_workspace,
+            plain.stored + plain.backward_workspace - Bytes(1));
+}
+
+// CP divides everything that a layer stores; SP and heads divide by TP; experts' rows do not depend
+// on EP.
+TEST(Activations, Scaling) {
+  const TransformerConfig config = ShippedModel("qwen3-30b-a3b");
+  ExecutionConfig execution;
+  execution.sequence_length = 8192;
+  const double whole = Stored(config, execution);
+  execution.sharding = {.context = 4};
+  EXPECT_DOUBLE_EQ(Stored(config, execution), whole / 4);
+  execution.sharding = {.expert = 32};
+  EXPECT_DOUBLE_EQ(Stored(config, execution), whole);
+  execution.sharding = {.tensor = 4, .sequence_parallel = true};
+  EXPECT_DOUBLE_EQ(Stored(config, execution), whole / 4);
+}
+
+TEST(Activations, HeadKeepsItsLogits) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  ExecutionConfig execution = Reference(Recipe::kBf16);
+  const Piece head{.kind = PieceKind::kHead};
+  const double logits = 4096.0 * 129024 / 8;
+  const double norm = 4.0 * 4096 / 8 * 16384;
+  EXPECT_DOUBLE_EQ(static_cast<double>(ActivationsOf(config, execution, head).stored.value()),
+                   2 * logits + norm);
+  execution.fusions.cross_entropy = false;
+  EXPECT_DOUBLE_EQ(static_cast<double>(ActivationsOf(config, execution, head).stored.value()),
+                   4 * logits + norm);
+}
+
+// The shards of all GPUs make the whole, but for what TP replicates: norms, router, latent
+// down-projections.
+TEST(Parameters, ShardsOfALayer) {
+  const TransformerConfig llama = ShippedModel("llama3-405b");
+  const std::int64_t whole = ParametersOf(llama, {}, kLayer).dense.value();
+  const std::int64_t shard = ParametersOf(llama, {.tensor = 8}, kLayer).dense.value();
+  const std::int64_t norms = 2 * 16384;
+  EXPECT_EQ(8 * (shard - norms) + norms, whole);
+  // Sixteen shards of eight KV heads: each is held twice.
+  const std::int64_t sixteenth = ParametersOf(llama, {.tensor = 16}, kLayer).dense.value();
+  EXPECT_EQ(16 * (sixteenth - norms) + norms, whole + std::int64_t{8} * 2 * 128 * 16384);
+
+  const TransformerConfig mixtral = ShippedModel("mixtral-8x7b");
+  const PieceParameters all = ParametersOf(mixtral, {}, kLayer);
+  const PieceParameters part = ParametersOf(
+      mixtral, {.tensor = 4, .sequence_parallel = true, .expert = 4, .expert_tensor = 2}, kLayer);
+  EXPECT_EQ(part.expert.value() * 8, all.expert.value());
+  const std::int64_t replicated = 2 * 4096 + 8 * 4096;
+  EXPECT_EQ((part.dense.value() - replicated) * 4 + replicated, all.dense.value());
+}
+
+// EP64 leaves four of 256 experts on a GPU.
+TEST(Parameters, ExpertsPerGpu) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  const PieceParameters layer = ParametersOf(config, {.expert = 64}, {.layer = 10});
+  EXPECT_EQ(layer.expert.value(), std::int64_t{4} * 3 * 7168 * 2048);
+}
+
+TEST(Parameters, TiedHeadHoldsNoTable) {
+  const TransformerConfig config = ShippedModel("gpt3-175b");
+  EXPECT_EQ(ParametersOf(config, {.tensor = 8}, {.kind = PieceKind::kHead}).dense.value(),
+            2 * 12288);
+  EXPECT_EQ(TiedTableParameters(config, {.tensor = 8}).value(), std::int64_t{51200} / 8 * 12288);
+}
+
+}  // namespace
+}  // namespace quadrille::model

@@ -1,0 +1,226 @@
+// Experts and latent attention: rows, bytes and shapes.
+
+#include <gtest/gtest.h>
+
+#include "sim/model/expert_routing.h"
+#include "sim/model/layer_operations.h"
+#include "test/model/model_file.h"
+#include "test/model/piece_lists.h"
+
+namespace quadrille::model {
+namespace {
+
+constexpr Piece kExpertLayer{.kind = PieceKind::kLayer, .layer = 5};
+
+ExecutionConfig DeepSeekTraining() {
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 64};
+  execution.sequence_length = 4096;
+  return execution;
+}
+
+void ExpectGemm(const std::vector<Operation>& list, const char* name, Pass pass, std::int64_t m,
+                std::int64_t n, std::int64_t k) {
+  const Operation operation = Only(list, name, pass);
+  EXPECT_EQ(operation.gemm.m, m) << name;
+  EXPECT_EQ(operation.gemm.n, n) << name;
+  EXPECT_EQ(operation.gemm.k, k) << name;
+}
+
+// deepseek-ai/profile-data: train.json, EP64 TP1, 4,096 tokens: 32,768 rows over 4 experts on each
+// GPU.
+TEST(DeepSeekLayer, ShapesOfThePublishedTrace) {
+  const PieceOperations operations =
+      OperationsOf(ShippedModel("deepseek-v3"), DeepSeekTraining(), kExpertLayer);
+  const Pass forward = Pass::kForward;
+  ExpectGemm(operations.forward, "query down", forward, 4096, 1536, 7168);
+  ExpectGemm(operations.forward, "key-value down", forward, 4096, 576, 7168);
+  ExpectGemm(operations.forward, "query up", forward, 4096, 24576, 1536);
+  ExpectGemm(operations.forward, "key-value up", forward, 4096, 32768, 512);
+  ExpectGemm(operations.forward, "projection", forward, 4096, 7168, 16384);
+  ExpectGemm(operations.forward, "router", forward, 4096, 256, 7168);
+  ExpectGemm(operations.forward, "fc1", forward, 4096, 4096, 7168);
+  ExpectGemm(operations.forward, "fc2", forward, 4096, 7168, 2048);
+  ExpectGemm(operations.forward, "expert fc1", forward, 8192, 4096, 7168);
+  ExpectGemm(operations.forward, "expert fc2", forward, 8192, 7168, 2048);
+  ExpectGemm(operations.backward, "expert fc1", Pass::kInputGradient, 8192, 7168, 4096);
+  ExpectGemm(operations.backward, "expert fc1", Pass::kWeightGradient, 4096, 7168, 8192);
+  EXPECT_EQ(Only(operations.forward, "expert fc1", forward).gemm.groups, 4);
+  EXPECT_EQ(Only(operations.forward, "router", forward).gemm.output, DataType::kFp32);
+  const Operation attention = Only(operations.forward, "core attention", forward);
+  EXPECT_EQ(attention.attention.heads, 128);
+  EXPECT_EQ(attention.attention.kv_heads, 128);
+  EXPECT_EQ(attention.attention.qk_head_dim, 192);
+  EXPECT_EQ(attention.attention.value_head_dim, 128);
+  // 7 dense GEMMs of the low-precision kind: the router stays in 16 bits.
+  ExecutionConfig fp8 = DeepSeekTraining();
+  fp8.recipe = Recipe::kFp8Block;
+  std::int32_t dense = 0;
+  for (const Operation& operation :
+       OperationsOf(ShippedModel("deepseek-v3"), fp8, kExpertLayer).forward) {
+    if (operation.kind == OperationKind::kGemm && operation.type == DataType::kFp8) ++dense;
+  }
+  EXPECT_EQ(dense, 7);
+}
+
+TEST(DeepSeekLayer, LeadingLayersAreDense) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  const PieceOperations dense = OperationsOf(config, DeepSeekTraining(), {.layer = 2});
+  ExpectGemm(dense.forward, "fc1", Pass::kForward, 4096, 2 * 18432, 7168);
+  EXPECT_TRUE(Where(dense.forward, "router", Pass::kForward).empty());
+}
+
+// What selective recomputation of the up-projections repeats: both, with their norms, and RoPE.
+TEST(DeepSeekLayer, UpProjectionRecomputation) {
+  ExecutionConfig execution = DeepSeekTraining();
+  execution.recomputation = Recomputation::kSelective;
+  execution.recompute_modules = {.latent_up_projection = true};
+  std::vector<Operation> repeated;
+  for (const Operation& operation :
+       OperationsOf(ShippedModel("deepseek-v3"), execution, kExpertLayer).backward) {
+    if (operation.pass == Pass::kRecompute) repeated.push_back(operation);
+  }
+  EXPECT_EQ(Names(repeated), "norm, query up, norm, key-value up, rope");
+}
+
+TEST(ExpertLayer, OrderOfAnAllToAllLayer) {
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  execution.sequence_length = 4096;
+  const PieceOperations operations =
+      OperationsOf(ShippedModel("mixtral-8x7b"), execution, kExpertLayer);
+  EXPECT_EQ(Names(operations.forward),
+            "norm, qkv, rope, core attention, projection, residual, norm, router, routing, "
+            "all-gather token counts, permute, all-to-all dispatch, permute, expert fc1, "
+            "activation, expert fc2, unpermute, all-to-all combine, unpermute, residual");
+  EXPECT_EQ(Names(operations.backward),
+            "permute, all-to-all dispatch, permute, expert fc2, expert fc2, activation, expert "
+            "fc1, expert fc1, unpermute, all-to-all combine, unpermute, routing, router, router, "
+            "branch gradient, norm, residual gradient, projection, projection, core attention, "
+            "rope, qkv, qkv, norm, residual gradient");
+}
+
+// Every copy of a token's 4,096 features in bf16, both ways, forward and backward.
+TEST(ExpertLayer, AllToAllBytes) {
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 8};
+  execution.sequence_length = 4096;
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  const std::int64_t copies = std::int64_t{4096} * 2 * 4096 * 2;
+  const auto bytes = [&](const char* name, Pass pass) {
+    const PieceOperations operations = OperationsOf(config, execution, kExpertLayer);
+    return Only(pass == Pass::kForward ? operations.forward : operations.backward, name, pass)
+        .collective.bytes.value();
+  };
+  EXPECT_EQ(bytes("all-to-all dispatch", Pass::kForward), copies);
+  EXPECT_EQ(bytes("all-to-all combine", Pass::kForward), copies);
+  EXPECT_EQ(bytes("all-to-all dispatch", Pass::kInputGradient), copies);
+  EXPECT_EQ(bytes("all-to-all combine", Pass::kInputGradient), copies);
+  execution.recipe = Recipe::kFp8Current;
+  execution.expert_dispatch_type = DataType::kFp8;
+  EXPECT_EQ(bytes("all-to-all dispatch", Pass::kForward), copies / 2);
+  EXPECT_EQ(bytes("all-to-all combine", Pass::kForward), copies);
+  EXPECT_EQ(bytes("all-to-all dispatch", Pass::kInputGradient), copies);
+  execution.recipe = Recipe::kBf16;
+  execution.expert_dispatch_type = DataType::kBf16;
+  execution.expert_capacity_factor = 0.5;
+  EXPECT_EQ(bytes("all-to-all dispatch", Pass::kForward), copies / 2) << "half are dropped";
+  execution.expert_capacity_factor = 0.0;
+  execution.expert_dispatch = ExpertDispatch::kAllGather;
+  EXPECT_EQ(bytes("all-gather expert", Pass::kForward), std::int64_t{8} * 4096 * 4096 * 2);
+}
+
+// With expert tensor parallelism every peer sees the rows of all of them and holds a slice of the
+// width.
+TEST(ExpertLayer, ExpertTensorParallelism) {
+  ExecutionConfig execution;
+  execution.sharding = {.tensor = 2, .sequence_parallel = true, .expert = 4, .expert_tensor = 2};
+  execution.sequence_length = 4096;
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  const PieceOperations operations = OperationsOf(config, execution, kExpertLayer);
+  const Operation fc1 = Only(operations.forward, "expert fc1", Pass::kForward);
+  // 2,048 own tokens x 2 experts x 2 peers over 2 local experts.
+  EXPECT_EQ(fc1.gemm.m, 4096);
+  EXPECT_EQ(fc1.gemm.n, 14336);
+  const Operation gather = Only(operations.forward, "all-gather expert tensor", Pass::kForward);
+  EXPECT_EQ(gather.collective.bytes.value(), std::int64_t{2048} * 2 * 2 * 4096 * 2);
+  EXPECT_EQ(gather.collective.axis, Axis::kExpertTensor);
+}
+
+TEST(ExpertLayer, SharedExpertsCanRunBesideTheDispatch) {
+  ExecutionConfig execution = DeepSeekTraining();
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  const auto position = [&](const char* name) {
+    const std::vector<Operation> list = OperationsOf(config, execution, kExpertLayer).forward;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (std::string(list[i].name) == name) return static_cast<std::int32_t>(i);
+    }
+    return -1;
+  };
+  EXPECT_LT(position("fc1"), position("router"));
+  execution.shared_expert_overlap = true;
+  EXPECT_GT(position("fc1"), position("all-to-all dispatch"));
+  EXPECT_LT(position("fc1"), position("expert fc1"));
+}
+
+// E(G) by counting: 2 groups of 2 experts, top 2. Of 6 pairs 2 lie in one group: (2 x 1 + 4 x 2)
+// / 6.
+TEST(Deduplication, ExpectedDistinctGroupsByHand) {
+  EXPECT_DOUBLE_EQ(ExpectedDistinctGroups(2, 4, 2), 10.0 / 6.0);
+  EXPECT_DOUBLE_EQ(ExpectedDistinctGroups(1, 8, 2), 1.0);
+  EXPECT_DOUBLE_EQ(ExpectedDistinctGroups(8, 8, 3), 3.0) << "one expert a group: all distinct";
+  EXPECT_DOUBLE_EQ(ExpectedDistinctGroups(2, 4, 4), 2.0) << "all experts: all groups";
+}
+
+// DeepSeek-V3 over 8 nodes: 8 experts in at most 4 of 8 groups, so at most 4 nodes, of 8 copies.
+TEST(Deduplication, GroupedRoutingLimitsTheNodes) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  ExecutionConfig execution = DeepSeekTraining();
+  execution.expert_nodes = 8;
+  EXPECT_DOUBLE_EQ(NodeDeduplication(config, execution), 1.0) << "plain all-to-all sends copies";
+  execution.expert_dispatch = ExpertDispatch::kDeepEp;
+  const double limited = NodeDeduplication(config, execution);
+  EXPECT_LT(limited, 0.5);
+  EXPECT_GT(limited, 0.44);
+  TransformerConfig free = config;
+  free.experts.routing_groups = 0;
+  free.experts.routing_group_limit = 0;
+  EXPECT_GT(NodeDeduplication(free, execution), limited);
+  const PieceOperations operations = OperationsOf(config, execution, kExpertLayer);
+  EXPECT_DOUBLE_EQ(
+      Only(operations.forward, "all-to-all dispatch", Pass::kForward).collective.node_deduplication,
+      limited);
+}
+
+TEST(LatentAttention, OnlyNarrowOutputsAreGathered) {
+  ExecutionConfig execution;
+  execution.sharding = {.tensor = 2, .sequence_parallel = true, .expert = 64};
+  execution.sequence_length = 4096;
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  const PieceOperations operations = OperationsOf(config, execution, {.layer = 0});
+  // Own 2,048 tokens through the replicated down-projection; all tokens through half of the heads.
+  ExpectGemm(operations.forward, "query down", Pass::kForward, 2048, 1536, 7168);
+  ExpectGemm(operations.forward, "query up", Pass::kForward, 4096, 12288, 1536);
+  std::int64_t gathered = 0;
+  for (const Operation& operation : operations.forward) {
+    if (std::string(operation.name) == "qkv") FAIL();
+    if (operation.kind == OperationKind::kCollective &&
+        operation.collective.kind == CollectiveKind::kAllGather) {
+      gathered += operation.collective.bytes.value();
+    }
+  }
+  EXPECT_EQ(gathered, std::int64_t{4096} * 2 * (1536 + 512 + 64 + 7168)) << "and FC1's input";
+}
+
+TEST(Prediction, ModuleIsEmbeddingJoinLayerAndHead) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  const PieceOperations operations =
+      OperationsOf(config, DeepSeekTraining(), {.kind = PieceKind::kMultiTokenPrediction});
+  ExpectGemm(operations.forward, "mtp join", Pass::kForward, 4096, 7168, 14336);
+  EXPECT_EQ(Where(operations.forward, "lm head", Pass::kForward).size(), 1u);
+  EXPECT_EQ(Where(operations.forward, "expert fc1", Pass::kForward).size(), 1u);
+  EXPECT_EQ(Where(operations.forward, "embedding", Pass::kForward).size(), 1u);
+}
+
+}  // namespace
+}  // namespace quadrille::model
