@@ -11,7 +11,7 @@
 #include "sim/base/result.h"
 #include "sim/base/units.h"
 #include "sim/metrics/step_report.h"
-#include "sim/parallel/rank_layout.h"
+#include "sim/parallel/folding.h"
 #include "sim/program/layout.h"
 #include "sim/program/program.h"
 #include "sim/program/run_result.h"
@@ -27,6 +27,7 @@ struct CompiledStep {
   program::StageLayout layout;
   program::Program program;
   runtime::Machine machine;
+  parallel::RankClasses classes;
   std::vector<std::string> stage_layers;  // by pipeline rank
 };
 

@@ -1,0 +1,224 @@
+#include "sim/simulate/simulate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schedules/check.h"
+#include "schedules/registry.h"
+#include "sim/base/counter_rng.h"
+#include "sim/metrics/step_metrics.h"
+#include "sim/model/counts.h"
+#include "sim/parallel/folding.h"
+#include "sim/program/lowering.h"
+#include "sim/runtime/rank_speed.h"
+#include "topology/group.h"
+#include "topology/placement.h"
+
+namespace quadrille::simulate {
+namespace {
+
+using scenario::Scenario;
+
+Result<schedules::PipelineSchedule> ScheduleOf(const Scenario& scenario) {
+  if (scenario.schedule.order) return *scenario.schedule.order;
+  return schedules::BuildSchedule(scenario.schedule.name, scenario.schedule.request);
+}
+
+// A bidirectional schedule gives each rank two whole stages of a pipeline of P; every other one v * P stages.
+Result<program::StageLayout> LayoutOf(const Scenario& scenario,
+                                      const schedules::PipelineSchedule& schedule) {
+  const bool two_copies = schedule.placement == schedules::Placement::kBidirectional;
+  return program::BuildLayout(scenario.model, scenario.layout, schedule.pipeline,
+                              two_copies ? 1 : schedule.virtual_stages);
+}
+
+network::PortCapacities PortsOf(const topology::ClusterSpec& cluster) {
+  const double nics = cluster.nic.bandwidth.value() * cluster.nic.per_node;
+  // Without NVLink, GPUs of a node talk over PCIe.
+  const bool nvlink = cluster.nvlink.fabric != topology::NvlinkFabric::kNone;
+  return {.nvlink = nvlink ? cluster.nvlink.bandwidth : cluster.pcie.bandwidth,
+          .nic = BytesPerSecond(nics / cluster.gpus_per_node)};
+}
+
+parallel::RankClasses ClassesOf(const Scenario& scenario, const parallel::RankLayout& ranks,
+                                const topology::Cluster& cluster,
+                                const std::vector<topology::GpuId>& gpus, bool unfold) {
+  if (unfold) return parallel::DoNotFold(ranks.world_size());
+  std::vector<parallel::ProcessGroups> partitions = program::FoldingPartitions(ranks);
+  std::vector<std::uint64_t> colours;
+  for (std::int32_t r = 0; r < ranks.world_size(); ++r) {
+    const RankId rank(r);
+    std::uint64_t colour =
+        Hash(runtime::ColourOf(rank, scenario.perturbations, scenario.seed),
+             ranks.CoordinatesOf(rank).pipeline);
+    colours.push_back(colour);
+  }
+  // Groups that lie differently cost differently, so where a rank's groups lie is part of its colour.
+  std::vector<topology::GpuId> members;
+  for (const parallel::ProcessGroups& partition : partitions) {
+    if (partition.groups.front().size() == 1) continue;
+    std::vector<std::uint64_t> shapes;
+    for (const std::vector<RankId>& group : partition.groups) {
+      members.clear();
+      for (RankId rank : group) members.push_back(gpus[rank.index()]);
+      const topology::GroupShape shape = topology::DescribeGroup(cluster, members);
+      shapes.push_back(Hash(static_cast<std::uint64_t>(shape.domains), shape.gpus_per_domain,
+                            shape.rail_aligned >= topology::Tier::kSpine ? 1 : 0));
+    }
+    for (std::size_t r = 0; r < colours.size(); ++r) {
+      colours[r] = Hash(colours[r], shapes[static_cast<std::size_t>(partition.group_of[r])]);
+    }
+  }
+  return parallel::FoldRanks(colours, partitions);
+}
+
+metrics::StepFacts FactsOf(const Scenario& scenario, const CompiledStep& compiled) {
+  metrics::StepFacts facts;
+  const std::int32_t sequence = scenario.execution.sequence_length;
+  facts.tokens_per_step = static_cast<std::int64_t>(scenario.global_batch) * sequence;
+  const double tokens = static_cast<double>(facts.tokens_per_step);
+  // A forward alone is a third of forward and backward.
+  const double passes = scenario.execution.forward_only ? 1.0 / 3.0 : 1.0;
+  facts.model_flops_causal =
+      model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kCausal) *
+      (tokens * passes);
+  facts.model_flops_full =
+      model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kFull) *
+      (tokens * passes);
+  facts.peak_flops = scenario.gpu.Peak(GemmDataType(scenario.execution.recipe));
+  facts.memory_capacity = scenario.gpu.memory_capacity;
+  facts.microbatches = compiled.schedule.microbatches;
+  facts.stage_layers = compiled.stage_layers;
+  for (std::int32_t p = 0; p < compiled.schedule.pipeline; ++p) {
+    ParameterCount parameters{0};
+    for (std::int32_t c = 0; c < compiled.schedule.virtual_stages; ++c) {
+      for (const model::Piece& piece :
+           compiled.layout[compiled.schedule.StageOf(p, ChunkId(c)).index()]) {
+        const model::PieceParameters held =
+            model::ParametersOf(scenario.model, scenario.execution.sharding, piece);
+        parameters += held.dense + held.expert;
+      }
+    }
+    facts.stage_parameters.push_back(parameters);
+  }
+  return facts;
+}
+
+std::vector<std::string> DescribeStages(const CompiledStep& compiled) {
+  std::vector<std::string> stages;
+  for (std::int32_t p = 0; p < compiled.schedule.pipeline; ++p) {
+    std::vector<model::Piece> pieces;
+    for (std::int32_t c = 0; c < compiled.schedule.virtual_stages; ++c) {
+      const auto& chunk = compiled.layout[compiled.schedule.StageOf(p, ChunkId(c)).index()];
+      pieces.insert(pieces.end(), chunk.begin(), chunk.end());
+    }
+    stages.push_back(program::Describe(pieces));
+  }
+  return stages;
+}
+
+// The simulated ranks whose operations are wanted.
+std::vector<std::uint32_t> RecordedRanks(const program::Program& program,
+                                         const parallel::RankClasses& classes,
+                                         const SimulateOptions& options) {
+  std::vector<std::uint32_t> recorded;
+  if (options.record_stages) {
+    std::vector<bool> seen(program.programs.size(), false);
+    for (std::uint32_t r = 0; r < program.ranks.size(); ++r) {
+      const std::uint32_t stage = program.ranks[r].program;
+      if (!seen[stage]) recorded.push_back(r);
+      seen[stage] = true;
+    }
+  }
+  for (RankId rank : options.record_ranks) {
+    if (rank.value() < 0 || rank.value() >= program.world_size) continue;
+    const auto simulated = static_cast<std::uint32_t>(classes.class_of[rank.index()]);
+    if (std::find(recorded.begin(), recorded.end(), simulated) == recorded.end()) {
+      recorded.push_back(simulated);
+    }
+  }
+  return recorded;
+}
+
+}  // namespace
+
+Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& options) {
+  CompiledStep compiled;
+  Result<schedules::PipelineSchedule> schedule = ScheduleOf(scenario);
+  if (!schedule) return tl::unexpected<Diagnostics>(schedule.error());
+  compiled.schedule = std::move(*schedule);
+  Result<program::StageLayout> layout = LayoutOf(scenario, compiled.schedule);
+  if (!layout) return tl::unexpected<Diagnostics>(layout.error());
+  compiled.layout = std::move(*layout);
+  const Result<topology::Cluster> cluster = topology::BuildCluster(scenario.cluster);
+  if (!cluster) return tl::unexpected<Diagnostics>(cluster.error());
+  const parallel::RankLayout ranks(scenario.parallel);
+  const Result<std::vector<topology::GpuId>> gpus =
+      topology::Place(*cluster, ranks.world_size(), scenario.placement);
+  if (!gpus) return tl::unexpected<Diagnostics>(gpus.error());
+
+  compute::ComputeOptions compute;
+  compute.fidelity = scenario.compute_fidelity;
+  compute.attention = scenario.execution.attention;
+  compute.recipe = scenario.execution.recipe;
+  const compute::KernelCostModel kernels(scenario.gpu, scenario.efficiency, compute);
+  const parallel::RankClasses classes = ClassesOf(scenario, ranks, *cluster, *gpus, options.unfold);
+  const network::PortCapacities ports = PortsOf(scenario.cluster);
+  const auto placement_of = [&](std::span<const RankId> members) {
+    std::vector<topology::GpuId> where;
+    for (RankId rank : members) where.push_back((*gpus)[rank.index()]);
+    const topology::GroupShape shape = topology::DescribeGroup(*cluster, where);
+    return network::GroupPlacement{.ranks = shape.gpus,
+                                   .nodes = shape.domains,
+                                   .ranks_per_node = shape.gpus_per_domain,
+                                   .crosses_spine = shape.rail_aligned >= topology::Tier::kSpine};
+  };
+  const auto alone = [&](const network::TransferShape& shape,
+                         const network::GroupPlacement& placement) {
+    return network::CostOf(shape, placement, scenario.collectives, ports, scenario.network.fidelity)
+        .alone;
+  };
+  compiled.program = program::Lower({.model = scenario.model,
+                                     .execution = scenario.execution,
+                                     .ranks = ranks,
+                                     .schedule = compiled.schedule,
+                                     .layout = compiled.layout,
+                                     .overlap = scenario.overlap,
+                                     .optimizer = scenario.optimizer,
+                                     .host = scenario.host,
+                                     .kernels = kernels,
+                                     .classes = classes,
+                                     .placement_of = placement_of,
+                                     .alone = alone});
+  compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,
+                                                   scenario.network.fidelity);
+  compiled.machine.ports = ports;
+  compiled.machine.network = scenario.network;
+  compiled.machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
+  compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
+  compiled.stage_layers = DescribeStages(compiled);
+  compiled.classes = classes;
+  return compiled;
+}
+
+Result<Simulation> Simulate(const Scenario& scenario, const SimulateOptions& options) {
+  Result<CompiledStep> compiled = Compile(scenario, options);
+  if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
+  runtime::RunOptions run;
+  run.shuffle_ties = options.shuffle_ties;
+  run.seed = scenario.seed;
+  run.perturbations = scenario.perturbations;
+  run.recorded = RecordedRanks(compiled->program, compiled->classes, options);
+  run.sink = options.sink;
+  run.progress = options.progress;
+  Result<program::RunResult> result = runtime::Execute(compiled->program, compiled->machine, run);
+  if (!result) return tl::unexpected<Diagnostics>(result.error());
+  Simulation simulation;
+  simulation.report =
+      metrics::ComputeStepReport(compiled->program, *result, FactsOf(scenario, *compiled));
+  simulation.compiled = std::move(*compiled);
+  simulation.result = std::move(*result);
+  return simulation;
+}
+
+}  // namespace quadrille::simulate
