@@ -1,4 +1,5 @@
-// How one GPU executes its share of a layer: shard degrees, sequence, precision, recomputation, fusions.
+// How one GPU executes its share of a layer: shard degrees, sequence, precision, recomputation,
+// fusions.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace quadrille::model {
 
-// Degrees by which one layer's work and weights are divided. Pipeline and data parallelism do not divide a layer.
+// Degrees by which one layer's work and weights are divided. Pipeline and data parallelism do not
+// divide a layer.
 struct Sharding {
   std::int32_t tensor = 1;
   bool sequence_parallel = false;
@@ -24,26 +26,28 @@ enum class AttentionBackend : std::uint8_t {
   kFlash2,
   kFlash3,
   kFlash4,
-  kUnfused,  // scores in memory, softmax and dropout as own kernels
+  kUnfused,      // scores in memory, softmax and dropout as own kernels
   kTritonAlibi,  // Triton kernel with ALiBi bias, 2022-23
 };
 enum class Recomputation : std::uint8_t { kNone, kSelective, kFull };
 enum class ExpertRouting : std::uint8_t { kBalanced, kHistogram, kZipf };
 enum class ExpertDispatch : std::uint8_t { kAllToAll, kDeepEp, kAllGather };
 
-// Modules that selective recomputation repeats in the backward pass, by Megatron's names (recompute-modules).
+// Modules that selective recomputation repeats in the backward pass, by Megatron's names
+// (recompute-modules).
 struct RecomputeModules {
   bool core_attention = false;
   bool layernorm = false;
   bool mlp = false;
-  bool activation = false;      // moe_act and SwiGLU
+  bool activation = false;            // moe_act and SwiGLU
   bool latent_up_projection = false;  // mla_up_proj
-  bool experts = false;         // moe
+  bool experts = false;               // moe
 };
 
-// Which chains of memory-bound kernels run as one. Defaults are Megatron-Core with Transformer Engine of 2024 and later.
+// Which chains of memory-bound kernels run as one. Defaults are Megatron-Core with Transformer
+// Engine of 2024 and later.
 struct Fusions {
-  bool bias_activation = true;       // bias + SwiGLU or GELU
+  bool bias_activation = true;  // bias + SwiGLU or GELU
   bool bias_dropout_residual = true;
   bool rope = true;
   bool cross_entropy = true;
@@ -68,14 +72,14 @@ struct ExecutionConfig {
   bool causal = true;
   double dropout = 0.0;
   Fusions fusions;
-  // Expert layers: the load of the busiest GPU over the mean (1 = balanced), tokens dropped above capacity_factor
-  // (0 = dropless), and what travels in dispatch.
+  // Expert layers: the load of the busiest GPU over the mean (1 = balanced), tokens dropped above
+  // capacity_factor (0 = dropless), and what travels in dispatch.
   double expert_load_factor = 1.0;
   double expert_capacity_factor = 0.0;
   DataType expert_dispatch_type = DataType::kBf16;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
   std::int32_t expert_nodes = 1;       // nodes that one EP group spans, for DeepEP's deduplication
-  bool shared_expert_overlap = false;  // shared experts run beside dispatch (moe-shared-expert-overlap)
+  bool shared_expert_overlap = false;  // they run beside dispatch (moe-shared-expert-overlap)
   bool forward_only = false;
 
   // Tokens that one GPU's GEMMs see.

@@ -112,7 +112,8 @@ Index Send(OperationList& list, const Shard& shard, const ExpertShapes& shapes, 
     last = Permute(list, shard, pass, BytesOf(sent, bytes_per_element), last);
   }
   if (sharding.expert > 1) {
-    const double elements = gathers ? shapes.tokens * shapes.hidden * sharding.expert : sent;
+    const double elements = gathers ? shapes.tokens * shapes.hidden * sharding.expert
+                                    : shapes.rows.travelling * shapes.hidden;
     last = ExpertCollective(list, shard, gathers ? "all-gather expert" : "all-to-all dispatch",
                             pass, gathers ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll,
                             Axis::kExpert, BytesOf(elements, bytes_per_element), last);
@@ -154,7 +155,7 @@ Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes
     last = ExpertCollective(
         list, shard, gathers ? "reduce-scatter expert" : "all-to-all combine", pass,
         gathers ? CollectiveKind::kReduceScatter : CollectiveKind::kAllToAll, Axis::kExpert,
-        BytesOf(gathers ? own * sharding.expert : shapes.rows.sent * shapes.hidden,
+        BytesOf(gathers ? own * sharding.expert : shapes.rows.travelling * shapes.hidden,
                 shard.wide_bytes),
         last);
   }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/base/counter_rng.h"
 
 namespace quadrille::model {
 
@@ -19,11 +23,48 @@ ExpertRows ExpertRowsOf(const Shard& shard) {
   ExpertRows rows;
   rows.sent = balanced * sent_share;
   rows.computed = balanced * sharding.expert_tensor * load;
+  rows.travelling = std::max(rows.sent, balanced * load);
   rows.local_experts = std::max(1, experts.experts / sharding.expert);
   rows.rows_per_expert = std::max<std::int64_t>(
       1, std::llround(rows.computed / static_cast<double>(rows.local_experts)));
   rows.width = experts.expert_ffn_hidden / sharding.expert_tensor;
   return rows;
+}
+
+double LoadFactor(const std::vector<double>& tokens, std::int32_t expert_parallel) {
+  const auto gpus = static_cast<std::size_t>(expert_parallel);
+  QUADRILLE_CHECK(gpus > 0 && tokens.size() % gpus == 0, "{} experts over {} GPUs", tokens.size(),
+                  gpus);
+  const std::size_t local = tokens.size() / gpus;
+  double total = 0.0;
+  double busiest = 0.0;
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    double load = 0.0;
+    for (std::size_t i = gpu * local; i < (gpu + 1) * local; ++i) load += tokens[i];
+    total += load;
+    busiest = std::max(busiest, load);
+  }
+  return total > 0.0 ? busiest * static_cast<double>(gpus) / total : 1.0;
+}
+
+std::vector<double> ZipfPopularity(std::int32_t experts, double exponent, std::uint64_t seed) {
+  QUADRILLE_CHECK(exponent >= 0.0, "exponent {}", exponent);
+  const auto count = static_cast<std::size_t>(experts);
+  const long quarters = std::lround(exponent * 4.0);
+  std::vector<std::pair<std::uint64_t, std::size_t>> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = {Hash(seed, i), i};
+  std::sort(order.begin(), order.end());
+  std::vector<double> popularity(count);
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    const double root = std::sqrt(std::sqrt(static_cast<double>(rank + 1)));
+    double weight = 1.0;
+    for (long i = 0; i < quarters; ++i) weight /= root;
+    popularity[order[rank].second] = weight;
+    sum += weight;
+  }
+  for (double& weight : popularity) weight *= static_cast<double>(count) / sum;
+  return popularity;
 }
 
 double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts, std::int32_t top_k) {

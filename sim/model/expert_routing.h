@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/model/shard.h"
 
@@ -11,14 +12,27 @@ namespace quadrille::model {
 // times the distinct tokens that enter it; with expert tensor parallelism every peer sees all rows
 // of its group.
 struct ExpertRows {
-  double sent =
-      0.0;  // rows this GPU sends: top_k x own tokens, without what capacity drops on average
+  // Rows of this GPU's own tokens: top_k each, without what capacity drops on average.
+  double sent = 0.0;
+  // Rows through the busiest port of an all-to-all, which ends with it: `sent` times the load.
+  double travelling = 0.0;
   double computed = 0.0;  // rows of this GPU's grouped GEMMs, load factor and capacity included
   std::int64_t local_experts = 1;
   std::int64_t rows_per_expert = 1;  // mean, rounded, at least one
   std::int64_t width = 0;            // expert FFN width per GPU
 };
 [[nodiscard]] ExpertRows ExpertRowsOf(const Shard& shard);
+
+// Load of the busiest GPU over the mean, for ExecutionConfig::expert_load_factor: `tokens` per
+// expert, experts in order divided over `expert_parallel` GPUs. 1 for an empty histogram.
+// REQUIRES: expert_parallel divides the number of experts.
+[[nodiscard]] double LoadFactor(const std::vector<double>& tokens, std::int32_t expert_parallel);
+
+// Popularity of experts by Zipf's law, 1 / rank^exponent, normalised to a mean of 1; which expert
+// has which rank is drawn from `seed`. The exponent is rounded to quarters, so that square roots
+// suffice. REQUIRES: exponent >= 0.
+[[nodiscard]] std::vector<double> ZipfPopularity(std::int32_t experts, double exponent,
+                                                 std::uint64_t seed);
 
 // Expected distinct groups out of `groups` that hold the `top_k` experts of one token, of `experts`
 // divided evenly: E(G) = G (1 - C(e - e/G, k) / C(e, k)) (deepseek-ai/DeepEP:

@@ -1,7 +1,8 @@
 // From dimensions to operations: every kernel and collective of one piece of a model on one GPU.
 //
-// A model is a list of pieces: embedding, decoder layers, head (final norm, LM head, vocabulary-parallel loss) and, where the
-// model has them, multi-token-prediction modules. Which pieces a pipeline chunk holds is the layout's matter.
+// A model is a list of pieces: embedding, decoder layers, head (final norm, LM head,
+// vocabulary-parallel loss) and, where the model has them, multi-token-prediction modules. Which
+// pieces a pipeline chunk holds is the layout's matter.
 #pragma once
 
 #include <cstdint>
@@ -25,33 +26,36 @@ struct Piece {
 
 struct PieceOperations {
   std::vector<Operation> forward;
-  // Recomputation (Pass::kRecompute), then input and weight gradients in the order of a whole backward.
+  // Recomputation (Pass::kRecompute), then input and weight gradients in the order of a whole
+  // backward.
   std::vector<Operation> backward;
 };
 
-// Activations that one microbatch leaves in memory between its forward and its backward, and what runs on top of them.
+// Activations that one microbatch leaves in memory between its forward and its backward, and what
+// runs on top of them.
 struct PieceActivations {
-  Bytes stored;                        // from the end of F
-  Bytes released_at_input_gradient;    // of `stored`, at the end of I
-  Bytes released_at_weight_gradient;   // the rest, at the end of W
-  // Beyond `stored`, only where I and W are separate actions: output gradients and recomputed inputs that weight gradients
-  // read. Allocated by the end of I, freed by the end of W.
+  Bytes stored;                       // from the end of F
+  Bytes released_at_input_gradient;   // of `stored`, at the end of I
+  Bytes released_at_weight_gradient;  // the rest, at the end of W
+  // Beyond `stored`, only where I and W are separate actions: output gradients and recomputed
+  // inputs that weight gradients read. Allocated by the end of I, freed by the end of W.
   Bytes held_for_weight_gradient;
-  Bytes forward_workspace;             // transient peak above `stored` while F runs
-  Bytes backward_workspace;            // the same while B (or I) runs, recomputed activations included
+  Bytes forward_workspace;   // transient peak above `stored` while F runs
+  Bytes backward_workspace;  // the same while B (or I) runs, recomputed activations included
 };
 
-// Parameters that one GPU holds of a piece, by the group their gradients are reduced over. With tied embeddings the head
-// counts no table: a stage that holds the head but not the embedding has a copy of TiedTableParameters. A prediction module
-// shares the model's table and head in the same way.
+// Parameters that one GPU holds of a piece, by the group their gradients are reduced over. With
+// tied embeddings the head counts no table: a stage that holds the head but not the embedding has a
+// copy of TiedTableParameters. A prediction module shares the model's table and head in the same
+// way.
 struct PieceParameters {
   ParameterCount dense;
   ParameterCount expert;
 };
 
-// Lists chain: operation 0 of a list reads what the last operation of the list before it made (the previous piece in forward,
-// the next in backward), and every list ends with the operation that completes its result.
-// REQUIRES: a config and execution that passed CheckModel.
+// Lists chain: operation 0 of a list reads what the last operation of the list before it made (the
+// previous piece in forward, the next in backward), and every list ends with the operation that
+// completes its result. REQUIRES: a config and execution that passed CheckModel.
 [[nodiscard]] PieceOperations OperationsOf(const TransformerConfig& config,
                                            const ExecutionConfig& execution, Piece piece);
 [[nodiscard]] PieceActivations ActivationsOf(const TransformerConfig& config,
@@ -63,8 +67,14 @@ struct PieceParameters {
 [[nodiscard]] ParameterCount TiedTableParameters(const TransformerConfig& config,
                                                  const Sharding& sharding);
 
-// Activation (or its gradient) that crosses a stage boundary per microbatch and GPU: tokens x hidden in 16 bits, divided by
-// TP when sequence parallelism shards it.
+// Bytes that casting a piece's weights to the recipe's narrow format reads and writes (both
+// layouts), 0 without one. Once per optimizer step: microbatches share the cast weights
+// (NVIDIA/TransformerEngine: is_first_microbatch).
+[[nodiscard]] Bytes WeightCastBytes(const TransformerConfig& config,
+                                    const ExecutionConfig& execution, Piece piece);
+
+// Activation (or its gradient) that crosses a stage boundary per microbatch and GPU: tokens x
+// hidden in 16 bits, divided by TP when sequence parallelism shards it.
 [[nodiscard]] Bytes BoundaryBytes(const TransformerConfig& config,
                                   const ExecutionConfig& execution);
 

@@ -1,9 +1,10 @@
-// One operation of a layer on one GPU: a kernel with its exact shape, or a collective that the layer needs.
+// One operation of a layer on one GPU: a kernel with its exact shape, or a collective that the
+// layer needs.
 //
-// The model says what there is and what needs what; it knows no time. Order in a list is launch order. Compute operations
-// run in that order, one at a time; a collective runs beside them on the lane of its axis. `needs` names what must have
-// completed beyond that: for a compute operation the collectives that bring its input, for a collective the operation that
-// produces what it sends.
+// The model says what there is and what needs what; it knows no time. Order in a list is launch
+// order. Compute operations run in that order, one at a time; a collective runs beside them on the
+// lane of its axis. `needs` names what must have completed beyond that: for a compute operation the
+// collectives that bring its input, for a collective the operation that produces what it sends.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ enum class OperationKind : std::uint8_t {
 // Which pass the operation belongs to. Splitting a backward into I and W is a filter on this.
 enum class Pass : std::uint8_t { kForward, kInputGradient, kWeightGradient, kRecompute };
 
-// Storage order of the GEMM's operands by cuBLAS's letters, and whether it adds into an fp32 or 16-bit accumulator.
+// Storage order of the GEMM's operands by cuBLAS's letters, and whether it adds into an fp32 or
+// 16-bit accumulator.
 enum class GemmLayout : std::uint8_t { kTN, kNN, kNT };  // forward, input gradient, weight gradient
 
 struct GemmShape {
@@ -61,7 +63,7 @@ enum class MemoryBoundClass : std::uint8_t {
   kActivation,  // SwiGLU, GELU
   kRope,
   kSoftmax,
-  kCast,       // quantisation, transposition, amax
+  kCast,  // quantisation, transposition, amax
   kEmbedding,
   kCrossEntropy,
   kRouter,
@@ -93,26 +95,27 @@ enum class Axis : std::uint8_t {
   kExpert,
   kExpertTensor,
   kPipeline,
-  kData,              // gradient and parameter shards: DP x CP
-  kExpertData,        // the same for expert weights
-  kDataReplica,       // between shard groups: HSDP, several optimizer instances
-  kBidirectional,     // the two holders of a stage in a bidirectional schedule
-  kModel,             // everything that holds a different part of one model: gradient norm
-  kEmbedding,         // first and last pipeline stage: tied embeddings
+  kData,           // gradient and parameter shards: DP x CP
+  kExpertData,     // the same for expert weights
+  kDataReplica,    // between shard groups: HSDP, several optimizer instances
+  kBidirectional,  // the two holders of a stage in a bidirectional schedule
+  kModel,          // everything that holds a different part of one model: gradient norm
+  kEmbedding,      // first and last pipeline stage: tied embeddings
 };
 
 struct CollectiveShape {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Axis axis = Axis::kTensor;
-  // As nccl-tests counts: the whole n-rank buffer for all-gather, reduce-scatter and all-to-all; one rank's buffer for
-  // all-reduce, broadcast and send/receive.
+  // As nccl-tests counts: the whole n-rank buffer for all-gather, reduce-scatter and all-to-all;
+  // one rank's buffer for all-reduce, broadcast and send/receive.
   Bytes bytes;
-  // All-to-all only: the distinct destination nodes per token that dedup leaves over the number of experts asked for, in
-  // (0, 1]; 1 when every copy travels.
+  // All-to-all only: the distinct destination nodes per token that dedup leaves over the number of
+  // experts asked for, in (0, 1]; 1 when every copy travels.
   double node_deduplication = 1.0;
 };
 
-// Places where tensor-parallel communication can overlap with its GEMM, by Transformer Engine's names.
+// Places where tensor-parallel communication can overlap with its GEMM, by Transformer Engine's
+// names.
 enum class OverlapSite : std::uint8_t { kNone, kQkv, kProjection, kFc1, kFc2 };
 
 struct Operation {

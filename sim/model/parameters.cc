@@ -100,6 +100,21 @@ PieceParameters ParametersOf(const TransformerConfig& config, const Sharding& sh
   return {};
 }
 
+Bytes WeightCastBytes(const TransformerConfig& config, const ExecutionConfig& execution,
+                      Piece piece) {
+  const Shard shard(config, execution);
+  if (!shard.quantization.enabled) return Bytes(0);
+  if (piece.kind == PieceKind::kEmbedding || piece.kind == PieceKind::kHead) return Bytes(0);
+  const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
+  const std::int32_t layer = prediction ? config.layers - 1 : piece.layer;
+  const PieceParameters parameters = LayerParameters(shard, execution.sharding, layer);
+  // All matrices but the router's. Norms and biases are counted along, less than 1e-4 of it.
+  std::int64_t weights = parameters.dense.value() + parameters.expert.value();
+  if (config.IsExpertLayer(layer)) weights -= shard.hidden * config.experts.experts;
+  if (prediction) weights += 2 * shard.hidden * (shard.hidden / execution.sharding.tensor);
+  return BytesOf(static_cast<double>(weights), shard.wide_bytes + 2.0 * shard.quantization.bytes);
+}
+
 ParameterCount TiedTableParameters(const TransformerConfig& config, const Sharding& sharding) {
   ExecutionConfig execution;
   execution.sharding = sharding;

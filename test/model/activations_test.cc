@@ -47,9 +47,8 @@ TEST(Activations, KorthikantiFormulas) {
   EXPECT_DOUBLE_EQ(Stored(config, full), kSbh / 8 * 2.0);
 }
 
-// Qi et al. (arXiv 2401.10241), table 1: W keeps 32 s b h, of which 14 are stored inputs and 18
-// output gradients. Unlike there, the inputs are the norms' outputs and the residual input stays
-// for the norm's backward, so 34 - 14 go at I.
+// Qi et al. (arXiv 2401.10241), table 1: W keeps 32 s b h, of which 14 are stored inputs of linear
+// layers and 18 gradients of their outputs.
 TEST(Activations, ZeroBubbleSplit) {
   const TransformerConfig config = ShippedModel("gpt-22b");
   const PieceActivations pieces = ActivationsOf(config, Gpt(1, false), kLayer);
@@ -153,6 +152,16 @@ TEST(Parameters, ExpertsPerGpu) {
   const TransformerConfig config = ShippedModel("deepseek-v3");
   const PieceParameters layer = ParametersOf(config, {.expert = 64}, {.layer = 10});
   EXPECT_EQ(layer.expert.value(), std::int64_t{4} * 3 * 7168 * 2048);
+}
+
+TEST(Parameters, WeightsAreCastOncePerStep) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  EXPECT_EQ(WeightCastBytes(config, Reference(Recipe::kBf16), kLayer).value(), 0);
+  // Read in two bytes, written in both layouts of one.
+  const ExecutionConfig fp8 = Reference(Recipe::kFp8Delayed);
+  EXPECT_EQ(WeightCastBytes(config, fp8, kLayer).value(),
+            4 * ParametersOf(config, fp8.sharding, kLayer).dense.value());
+  EXPECT_EQ(WeightCastBytes(config, fp8, {.kind = PieceKind::kHead}).value(), 0);
 }
 
 TEST(Parameters, TiedHeadHoldsNoTable) {

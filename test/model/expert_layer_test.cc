@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/model/expert_routing.h"
 #include "sim/model/layer_operations.h"
 #include "test/model/model_file.h"
@@ -161,6 +163,43 @@ TEST(ExpertLayer, SharedExpertsCanRunBesideTheDispatch) {
   execution.shared_expert_overlap = true;
   EXPECT_GT(position("fc1"), position("all-to-all dispatch"));
   EXPECT_LT(position("fc1"), position("expert fc1"));
+}
+
+TEST(Load, BusiestGpuOverTheMean) {
+  EXPECT_DOUBLE_EQ(LoadFactor({1, 1, 1, 1}, 2), 1.0);
+  EXPECT_DOUBLE_EQ(LoadFactor({4, 0, 2, 2}, 2), 1.0) << "a GPU's experts share its load";
+  EXPECT_DOUBLE_EQ(LoadFactor({4, 0, 2, 2}, 4), 2.0);
+  EXPECT_DOUBLE_EQ(LoadFactor({0, 0}, 2), 1.0);
+}
+
+TEST(Load, ZipfIsSeededAndNormalised) {
+  const std::vector<double> uniform = ZipfPopularity(8, 0.0, 1);
+  for (const double share : uniform) EXPECT_DOUBLE_EQ(share, 1.0);
+  std::vector<double> skewed = ZipfPopularity(8, 1.0, 1);
+  EXPECT_EQ(skewed, ZipfPopularity(8, 1.0, 1));
+  EXPECT_NE(skewed, ZipfPopularity(8, 1.0, 2));
+  std::sort(skewed.begin(), skewed.end());
+  EXPECT_NEAR(skewed[7] / skewed[6], 2.0, 1e-12) << "rank 1 has twice rank 2";
+  EXPECT_NEAR(skewed[7] / skewed[0], 8.0, 1e-12);
+  double sum = 0.0;
+  for (const double share : skewed) sum += share;
+  EXPECT_NEAR(sum, 8.0, 1e-12);
+}
+
+// An all-to-all ends with its busiest port.
+TEST(Load, ScalesTheAllToAllAsWell) {
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 8};
+  execution.sequence_length = 4096;
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  const auto bytes = [&] {
+    return Only(OperationsOf(config, execution, kExpertLayer).forward, "all-to-all dispatch",
+                Pass::kForward)
+        .collective.bytes.value();
+  };
+  const std::int64_t balanced = bytes();
+  execution.expert_load_factor = 1.25;
+  EXPECT_EQ(bytes(), balanced * 5 / 4);
 }
 
 // E(G) by counting: 2 groups of 2 experts, top 2. Of 6 pairs 2 lie in one group: (2 x 1 + 4 x 2)
