@@ -21,16 +21,6 @@
 namespace quadrille::schedules {
 namespace {
 
-Duration DurationOf(const Action& action, const TaskCosts& costs) {
-  switch (action.kind) {
-    case ActionKind::kForward: return costs.forward;
-    case ActionKind::kBackward: return costs.backward;
-    case ActionKind::kBackwardInput: return costs.backward_input;
-    case ActionKind::kBackwardWeight: return costs.backward_weight;
-  }
-  return Duration(0);
-}
-
 class Timing {
  public:
   Timing(const PipelineSchedule& schedule, const TaskCosts& costs, ScheduleEvaluation& result)
@@ -189,6 +179,16 @@ void Summarise(const PipelineSchedule& schedule, const TaskCosts& costs,
 }
 
 }  // namespace
+
+Duration DurationOf(const Action& action, const TaskCosts& costs) {
+  switch (action.kind) {
+    case ActionKind::kForward: return costs.forward;
+    case ActionKind::kBackward: return costs.backward;
+    case ActionKind::kBackwardInput: return costs.backward_input;
+    case ActionKind::kBackwardWeight: return costs.backward_weight;
+  }
+  return Duration(0);
+}
 
 Diagnostics CheckCosts(const TaskCosts& costs) {
   Diagnostics problems;

@@ -34,6 +34,9 @@ struct ScheduleEvaluation {
   std::vector<std::vector<SlotTime>> times;        // per rank and slot
 };
 
+// How long the action lasts under `costs`.
+[[nodiscard]] Duration DurationOf(const Action& action, const TaskCosts& costs);
+
 // What is wrong with costs: one message per negative time; empty when they can be used.
 [[nodiscard]] Diagnostics CheckCosts(const TaskCosts& costs);
 

@@ -1,0 +1,472 @@
+#include "tools/schedules_command.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "schedules/ascii_timeline.h"
+#include "schedules/check.h"
+#include "schedules/draw_svg.h"
+#include "schedules/evaluate.h"
+#include "schedules/registry.h"
+#include "schedules/task_costs_text.h"
+#include "schedules/text.h"
+
+namespace quadrille::tools {
+namespace {
+
+using schedules::PipelineSchedule;
+using schedules::ScheduleEntry;
+using schedules::ScheduleEvaluation;
+using schedules::ScheduleRequest;
+using schedules::TaskCosts;
+using Json = nlohmann::ordered_json;
+
+constexpr int kAnswerIsNo = 1;
+constexpr int kWrongInput = 2;
+constexpr int kFileError = 3;
+
+struct Arguments {
+  std::string name;
+  std::string file;
+  std::optional<int> pipeline;
+  std::optional<int> microbatches;
+  std::optional<int> virtual_stages;
+  std::string group;
+  std::optional<int> slices;
+  std::optional<int> waves;
+  std::optional<int> memory_limit;
+  std::string costs;
+  std::string latency;
+  std::string pair;
+  std::string format = "table";
+  std::string output;
+  double width = 0;
+  bool header = false;
+  bool timeline = false;
+};
+
+int Fail(const Diagnostics& problems, int status) {
+  std::cerr << ToString(problems) << '\n';
+  return status;
+}
+
+int Fail(std::string message, int status) {
+  return Fail(Diagnostics{Diagnostic{{}, std::move(message)}}, status);
+}
+
+// All of it, or 3: a full disk or a closed pipe must not look like success.
+int WriteOut(const std::string& text) {
+  std::cout << text << std::flush;
+  if (std::cout) return 0;
+  std::cerr << "standard output could not be written\n";
+  return kFileError;
+}
+
+// Writes beside the target and renames, so that no half-written file is ever seen under its name.
+int WriteFile(const std::string& path, const std::string& text) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  file << text << std::flush;
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return 0;
+  const std::string reason = std::strerror(errno);
+  std::remove(temporary.c_str());
+  return Fail(fmt::format("{}: could not be written: {}", path, reason), kFileError);
+}
+
+// Nothing, after a message, when it cannot be read. C's streams, because a directory makes C++'s
+// iterators throw.
+std::optional<std::string> ReadFile(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  std::string text;
+  bool good = file != nullptr;
+  std::array<char, 1 << 16> block{};
+  while (good) {
+    const std::size_t count = std::fread(block.data(), 1, block.size(), file);
+    text.append(block.data(), count);
+    if (count == block.size()) continue;
+    good = std::ferror(file) == 0;
+    break;
+  }
+  if (!good) std::cerr << fmt::format("{}: could not be read: {}\n", path, std::strerror(errno));
+  if (file != nullptr && file != stdin) std::fclose(file);
+  if (!good) return std::nullopt;
+  return text;
+}
+
+int TerminalWidth() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int width = std::atoi(columns);
+    if (width > 0) return width;
+  }
+  return 100;
+}
+
+Result<int> ParseGroup(const std::string& text) {
+  if (text.empty()) return 0;
+  if (text == "auto") return schedules::kAutomaticGroup;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
+    return Error(fmt::format("--group: expected a whole number from 1 or auto, not '{}'", text));
+  }
+  return value;
+}
+
+// The request that the flags make. All wrong flags are reported at once.
+Result<ScheduleRequest> RequestOf(const Arguments& arguments) {
+  Diagnostics problems;
+  const auto collect = [&](const Diagnostics& more) {
+    problems.insert(problems.end(), more.begin(), more.end());
+  };
+  const auto costs = schedules::ParseTaskCosts(arguments.costs, arguments.latency, arguments.pair);
+  if (!costs) collect(costs.error());
+  const auto group = ParseGroup(arguments.group);
+  if (!group) collect(group.error());
+  // Zero is a request's "default"; given on the command line it is a mistake.
+  const auto value = [&](const char* flag, const std::optional<int>& given) {
+    if (given && *given < 1) {
+      problems.push_back({{}, fmt::format("{} must be at least 1, not {}", flag, *given)});
+    }
+    return given.value_or(0);
+  };
+  const ScheduleRequest request{.pipeline = value("--pp", arguments.pipeline),
+                                .microbatches = value("--microbatches", arguments.microbatches),
+                                .virtual_stages = value("--vp", arguments.virtual_stages),
+                                .group = group.value_or(0),
+                                .slices = value("--slices", arguments.slices),
+                                .waves = value("--waves", arguments.waves),
+                                .memory_limit = value("--memory-limit", arguments.memory_limit),
+                                .costs = costs.value_or(TaskCosts{})};
+  if (!problems.empty()) return tl::unexpected<Diagnostics>(std::move(problems));
+  return request;
+}
+
+// A value or the exit status that its absence means (already reported).
+template <typename T>
+using OrStatus = tl::expected<T, int>;
+
+OrStatus<PipelineSchedule> BuildNamed(const Arguments& arguments, const ScheduleRequest& request) {
+  auto schedule = schedules::BuildSchedule(arguments.name, request);
+  if (!schedule) return tl::unexpected<int>(Fail(schedule.error(), kWrongInput));
+  return *std::move(schedule);
+}
+
+OrStatus<PipelineSchedule> ReadOrder(const std::string& path) {
+  const auto text = ReadFile(path);
+  if (!text) return tl::unexpected<int>(kFileError);
+  auto schedule = schedules::ParseSchedule(*text, path);
+  if (!schedule) return tl::unexpected<int>(Fail(schedule.error(), kWrongInput));
+  return *std::move(schedule);
+}
+
+std::string Timeline(const PipelineSchedule& schedule, const ScheduleEvaluation& evaluation,
+                     const TaskCosts& costs) {
+  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  return DrawAsciiTimeline(schedule, evaluation, costs,
+                           {.width = TerminalWidth(), .colour = colour});
+}
+
+// ---- list ----
+
+const char* PlacementName(schedules::Placement placement) {
+  switch (placement) {
+    case schedules::Placement::kLoop: return "loop";
+    case schedules::Placement::kV: return "v";
+    case schedules::Placement::kBidirectional: return "bidir";
+  }
+  return "?";
+}
+
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string ListTable() {
+  std::size_t name = 0;
+  std::size_t description = 0;
+  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
+    name = std::max(name, entry.name.size());
+    description = std::max(description, entry.description.size());
+  }
+  std::string text = fmt::format("{:<{}}  {:<{}}  {:>2}  {:<9}  {:<5}  {}\n", "name", name,
+                                 "description", description, "vp", "placement", "costs", "source");
+  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
+    text +=
+        fmt::format("{:<{}}  {:<{}}  {:>2}  {:<9}  {:<5}  {}\n", entry.name, name,
+                    entry.description, description, entry.default_virtual_stages,
+                    PlacementName(entry.placement), entry.needs_costs ? "yes" : "no", entry.source);
+  }
+  return text;
+}
+
+int RunList(const Arguments& arguments) {
+  if (arguments.format == "table") return WriteOut(ListTable());
+  if (arguments.format == "csv") {
+    std::string text = "name,description,default_virtual_stages,placement,needs_costs,source\n";
+    for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
+      text += fmt::format("{},{},{},{},{},{}\n", entry.name, Quoted(entry.description),
+                          entry.default_virtual_stages, PlacementName(entry.placement),
+                          entry.needs_costs, Quoted(entry.source));
+    }
+    return WriteOut(text);
+  }
+  Json list = Json::array();
+  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
+    list.push_back({{"name", entry.name},
+                    {"description", entry.description},
+                    {"default_virtual_stages", entry.default_virtual_stages},
+                    {"placement", PlacementName(entry.placement)},
+                    {"needs_costs", entry.needs_costs},
+                    {"source", entry.source}});
+  }
+  return WriteOut(list.dump(2) + '\n');
+}
+
+// ---- print ----
+
+int RunPrint(const Arguments& arguments) {
+  const auto request = RequestOf(arguments);
+  if (!request) return Fail(request.error(), kWrongInput);
+  const auto schedule = BuildNamed(arguments, *request);
+  if (!schedule) return schedule.error();
+  if (!arguments.timeline) return WriteOut(PrintSchedule(*schedule, arguments.header));
+  const auto evaluation = EvaluateSchedule(*schedule, request->costs);
+  if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
+  return WriteOut(Timeline(*schedule, *evaluation, request->costs));
+}
+
+// ---- check ----
+
+template <typename T, typename Format>
+std::string Joined(const std::vector<T>& values, std::string_view separator, Format format) {
+  std::string text;
+  for (const T& value : values) {
+    if (!text.empty()) text += separator;
+    text += format(value);
+  }
+  return text;
+}
+std::string Number(double value) { return fmt::format("{:.6g}", value); }
+std::string Units(Duration time) { return Number(schedules::ToUnits(time)); }
+std::string Count(std::int32_t value) { return std::to_string(value); }
+
+Json CheckJson(const PipelineSchedule& schedule, const ScheduleEvaluation& result,
+               const TaskCosts& costs) {
+  Json idle = Json::array();
+  for (const Duration time : result.idle_inside_span) idle.push_back(schedules::ToUnits(time));
+  return {{"schema_version", 1},
+          {"valid", true},
+          {"schedule", schedule.name},
+          {"pipeline", schedule.pipeline},
+          {"microbatches", schedule.microbatches},
+          {"virtual_stages", schedule.virtual_stages},
+          {"costs", ToString(costs)},
+          {"makespan", schedules::ToUnits(result.makespan)},
+          {"bubble",
+           {{"of_makespan", result.bubble_of_makespan.value()},
+            {"of_ideal", result.bubble_of_ideal.value()},
+            {"of_span", result.bubble_of_span.value()}}},
+          {"idle_inside_span", idle},
+          {"peak_activations", result.peak_activations},
+          {"peak_activations_release_at_input_gradient",
+           result.peak_activations_release_at_input_gradient},
+          {"messages", result.messages}};
+}
+
+std::string CheckCsv(const ScheduleEvaluation& result) {
+  return fmt::format(
+      "makespan,bubble_of_makespan,bubble_of_ideal,bubble_of_span,idle_inside_span,peak_"
+      "activations,"
+      "peak_activations_release_at_input_gradient,messages\n{},{:.6g},{:.6g},{:.6g},{},{},{},{}\n",
+      Units(result.makespan), result.bubble_of_makespan.value(), result.bubble_of_ideal.value(),
+      result.bubble_of_span.value(), Joined(result.idle_inside_span, "|", Units),
+      Joined(result.peak_activations, "|", Count),
+      Joined(result.peak_activations_release_at_input_gradient, "|", Count), result.messages);
+}
+
+std::string CheckTable(const PipelineSchedule& schedule, const ScheduleEvaluation& result,
+                       const TaskCosts& costs) {
+  std::string text = fmt::format(
+      "{}: {} ranks, {} microbatches, {} chunk{} per rank; every action once, causal, no deadlock\n"
+      "costs                 {}\n"
+      "makespan              {}\n"
+      "bubble of makespan    {:.2f} %  (idle over ranks x makespan)\n"
+      "bubble of ideal       {:.2f} %  (idle over busy)\n"
+      "bubble of span        {:.2f} %  (largest over ranks, inside the rank's own span)\n"
+      "messages              {}\n\n"
+      "rank  idle inside span  peak activations  released at I\n",
+      schedule.name.empty() ? "order" : schedule.name, schedule.pipeline, schedule.microbatches,
+      schedule.virtual_stages, schedule.virtual_stages == 1 ? "" : "s", ToString(costs),
+      Units(result.makespan), 100 * result.bubble_of_makespan.value(),
+      100 * result.bubble_of_ideal.value(), 100 * result.bubble_of_span.value(), result.messages);
+  for (std::size_t r = 0; r < result.idle_inside_span.size(); ++r) {
+    text += fmt::format("{:>4}  {:>16}  {:>16}  {:>13}\n", r, Units(result.idle_inside_span[r]),
+                        result.peak_activations[r],
+                        result.peak_activations_release_at_input_gradient[r]);
+  }
+  return text;
+}
+
+// The order is bad: the problems on standard error, and as data for those who asked for JSON.
+int Invalid(const Arguments& arguments, Diagnostics problems) {
+  for (Diagnostic& problem : problems) problem.position.file = arguments.file;
+  if (arguments.format == "json") {
+    Json list = Json::array();
+    for (const Diagnostic& problem : problems) list.push_back(problem.message);
+    const int status = WriteOut(
+        Json({{"schema_version", 1}, {"valid", false}, {"problems", list}}).dump(2) + '\n');
+    if (status != 0) return status;
+  }
+  return Fail(problems, kAnswerIsNo);
+}
+
+int RunCheck(const Arguments& arguments) {
+  const auto costs = schedules::ParseTaskCosts(arguments.costs, arguments.latency, arguments.pair);
+  if (!costs) return Fail(costs.error(), kWrongInput);
+  const auto schedule = ReadOrder(arguments.file);
+  if (!schedule) return schedule.error();
+  if (Diagnostics problems = CheckSchedule(*schedule); !problems.empty()) {
+    return Invalid(arguments, std::move(problems));
+  }
+  const auto result = EvaluateSchedule(*schedule, *costs);
+  if (!result) return Invalid(arguments, result.error());
+  if (arguments.format == "json") {
+    return WriteOut(CheckJson(*schedule, *result, *costs).dump(2) + '\n');
+  }
+  if (arguments.format == "csv") return WriteOut(CheckCsv(*result));
+  std::string text = CheckTable(*schedule, *result, *costs);
+  if (arguments.timeline) text += '\n' + Timeline(*schedule, *result, *costs);
+  return WriteOut(text);
+}
+
+// ---- draw ----
+
+OrStatus<PipelineSchedule> OrderToDraw(const Arguments& arguments, const ScheduleRequest& request) {
+  if (!arguments.file.empty()) {
+    auto schedule = ReadOrder(arguments.file);
+    if (!schedule) return schedule;
+    if (Diagnostics problems = CheckSchedule(*schedule); !problems.empty()) {
+      return tl::unexpected<int>(Invalid(arguments, std::move(problems)));
+    }
+    return schedule;
+  }
+  return BuildNamed(arguments, request);
+}
+
+int RunDraw(const Arguments& arguments) {
+  if (arguments.name.empty() == arguments.file.empty()) {
+    return Fail("draw: give either the name of a schedule or --file", kWrongInput);
+  }
+  if (arguments.file.empty() && (!arguments.pipeline || !arguments.microbatches)) {
+    return Fail("draw: a built-in schedule needs --pp and --microbatches", kWrongInput);
+  }
+  const auto request = RequestOf(arguments);
+  if (!request) return Fail(request.error(), kWrongInput);
+  const auto schedule = OrderToDraw(arguments, *request);
+  if (!schedule) return schedule.error();
+  const auto evaluation = EvaluateSchedule(*schedule, request->costs);
+  if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
+  if (arguments.timeline) return WriteOut(Timeline(*schedule, *evaluation, request->costs));
+  const std::string svg =
+      DrawSvg(*schedule, *evaluation, request->costs, {.width = arguments.width, .title = {}});
+  const bool to_terminal = arguments.output.empty() || arguments.output == "-";
+  return to_terminal ? WriteOut(svg) : WriteFile(arguments.output, svg);
+}
+
+// ---- options ----
+
+void AddFormat(CLI::App& command, Arguments& arguments) {
+  command.add_option("--format", arguments.format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}))
+      ->capture_default_str();
+}
+
+void AddCosts(CLI::App& command, Arguments& arguments) {
+  command.add_option("--costs", arguments.costs,
+                     "time of a chunk's actions, as F=1,B=2,I=1,W=1 (I: input gradient, W: weight "
+                     "gradient, B: both)");
+  command.add_option("--latency", arguments.latency, "time of a hop between ranks, default 0");
+  command.add_option("--pair", arguments.pair,
+                     "a fused pair: its duration, sum (F+B, the default) or serial");
+}
+
+void AddOrderOptions(CLI::App& command, Arguments& arguments, bool sizes_required) {
+  CLI::Option* name = command.add_option("name", arguments.name, "a built-in schedule (see list)");
+  CLI::Option* pipeline = command.add_option("--pp", arguments.pipeline, "pipeline ranks, P");
+  CLI::Option* microbatches = command.add_option("--microbatches", arguments.microbatches,
+                                                 "microbatches per pipeline and step, M");
+  if (sizes_required) {
+    name->required();
+    pipeline->required();
+    microbatches->required();
+  }
+  command.add_option("--vp", arguments.virtual_stages, "virtual stages (chunks) per rank, v");
+  command.add_option("--group", arguments.group,
+                     "microbatch group N of interleaved schedules, a number or auto (PyTorch's)");
+  command.add_option("--slices", arguments.slices, "sequence slices, Q");
+  command.add_option("--waves", arguments.waves, "waves of hanayo");
+  command.add_option("--memory-limit", arguments.memory_limit,
+                     "cap on activations: in stages for zb-auto, in chunks for v-auto");
+  AddCosts(command, arguments);
+}
+
+}  // namespace
+
+void AddSchedulesCommand(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("schedules", "list, print, check and draw pipeline schedules");
+  command->require_subcommand(1);
+  const auto arguments = std::make_shared<Arguments>();
+  const auto add = [&](const char* name, const char* description,
+                       int (*run)(const Arguments&)) -> CLI::App& {
+    CLI::App* sub = command->add_subcommand(name, description);
+    sub->callback([arguments, run, &status] { status = run(*arguments); });
+    return *sub;
+  };
+  AddFormat(add("list", "the built-in schedules", RunList), *arguments);
+
+  CLI::App& print = add("print", "an order, one line per rank", RunPrint);
+  AddOrderOptions(print, *arguments, /*sizes_required=*/true);
+  print.add_flag("--header", arguments->header, "with the header that check reads");
+  print.add_flag("--timeline", arguments->timeline, "as a timeline instead, cut to the terminal");
+
+  CLI::App& check = add("check", "validate an order file and evaluate it", RunCheck);
+  check.add_option("file", arguments->file, "order file, - for standard input")->required();
+  AddCosts(check, *arguments);
+  AddFormat(check, *arguments);
+  check.add_flag("--timeline", arguments->timeline, "draw it below the table, cut to the terminal");
+
+  CLI::App& draw = add("draw", "a picture of a schedule as SVG", RunDraw);
+  AddOrderOptions(draw, *arguments, /*sizes_required=*/false);
+  draw.add_option("--file", arguments->file, "an order file instead of a built-in schedule");
+  draw.add_option("--output,-o", arguments->output, "SVG file; standard output if - or not given");
+  draw.add_option("--width", arguments->width, "of the picture in pixels")
+      ->check(CLI::Range(200.0, 100000.0));
+  draw.add_flag("--timeline", arguments->timeline, "as text on the terminal instead");
+}
+
+}  // namespace quadrille::tools
