@@ -97,9 +97,9 @@ TEST(EventQueue, PackingKeepsEveryField) {
 // A generation counter wraps at 24 bits and must not spill into the entity.
 TEST(EventQueue, GenerationsWrapAt24Bits) {
   const Event event =
-      EventQueue::Unpack(EventQueue::Pack(MakeEvent(5, Phase::kStart, 7, kGenerationMask + 3)));
+      EventQueue::Unpack(EventQueue::Pack(MakeEvent(5, Phase::kStart, 8, kGenerationMask + 3)));
   EXPECT_EQ(event.generation, 2u);
-  EXPECT_EQ(event.entity, 7u);
+  EXPECT_EQ(event.entity, 8u);
 }
 
 // Keys compare as the content does, field by field, also where a field takes its extreme values.
