@@ -44,7 +44,7 @@ struct AttentionConditions {
                                                       model::AttentionBackend backend,
                                                       const model::AttentionShape& shape);
 
-// Keys that a query sees on average: exact for full, causal and windowed masks.
+// Keys that a query sees on average; under a causal mask its own key counts half (s^2 / 2 pairs).
 [[nodiscard]] double MeanKeys(const model::AttentionShape& shape);
 
 // Multiply-adds by the convention of hardware FLOPs: forward 2 (d_qk + d_v) per query-key pair

@@ -44,7 +44,7 @@ struct ComputeOptions {
   // comparison with kernel tables.
   ClockState clock = ClockState::kSustained;
   // For kTable and kExact; the formula alone when empty.
-  std::vector<MeasuredGemm> measured;
+  std::vector<MeasuredGemm> measured{};
 };
 
 // What the user asked for and this GPU cannot do: a recipe without units for it, an attention

@@ -1,0 +1,65 @@
+#include "sim/compute/memory_bound_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "test/compute/gpu_file.h"
+
+namespace quadrille::compute {
+namespace {
+
+TEST(MemoryBoundTime, IsLaunchesPlusBytesOverTheClassShareOfBandwidth) {
+  topology::GpuSpec gpu;
+  gpu.memory_bandwidth = BytesPerSecond(2e12);
+  MemoryBoundConstants constants{.launch = FromSeconds(3e-6), .bandwidth_share = {0.5, 0.25}};
+  model::MemoryBoundShape shape{
+      .kind = model::MemoryBoundClass::kNormForward, .bytes = Bytes(1'000'000), .kernels = 4};
+  EXPECT_DOUBLE_EQ(MemoryBoundSeconds(gpu, constants, shape), 12e-6 + 1e6 / 0.5e12);
+  shape.kind = model::MemoryBoundClass::kElementwise;
+  shape.kernels = 1;
+  EXPECT_DOUBLE_EQ(MemoryBoundSeconds(gpu, constants, shape), 3e-6 + 1e6 / 1e12);
+}
+
+TEST(MemoryBoundTime, IsWithinTwelvePercentOfMeasuredKernelsOnLargeTensors) {
+  int rows = 0;
+  for (const auto& row : ReadDataRows("memory_bound_times.csv")) {
+    const GpuFile file = ReadGpuFile(row[0]);
+    const model::MemoryBoundShape shape{.kind = MemoryBoundClassOf(row[1]),
+                                        .bytes = Bytes(std::stoll(row[2]))};
+    const double us = 1e6 * MemoryBoundSeconds(file.gpu, file.efficiency.memory_bound, shape);
+    EXPECT_NEAR(us / std::stod(row[3]), 1, 0.12) << row[0] << ' ' << row[1] << ' ' << row[2];
+    ++rows;
+  }
+  EXPECT_EQ(rows, 21);
+}
+
+TEST(MemoryBoundTime, MoreBandwidthNeverSlowsAKernel) {
+  GpuFile file = ReadGpuFile("h100-sxm");
+  const model::MemoryBoundShape shape{.bytes = Bytes(50'000'000)};
+  double previous = 1;
+  for (double bandwidth = 0.5e12; bandwidth < 10e12; bandwidth *= 1.5) {
+    file.gpu.memory_bandwidth = BytesPerSecond(bandwidth);
+    const double now = MemoryBoundSeconds(file.gpu, file.efficiency.memory_bound, shape);
+    EXPECT_LT(now, previous);
+    previous = now;
+  }
+}
+
+TEST(MemoryBoundTime, AMeasuredKernelKeepsItsOwnLaunchAndShare) {
+  topology::GpuSpec gpu;
+  gpu.memory_bandwidth = BytesPerSecond(1e12);
+  const MeasuredMemoryBound kernel{
+      .kernel = "torch_add", .launch = FromSeconds(17e-6), .bandwidth_share = 0.5};
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, Bytes(1'000'000)), 17e-6 + 2e-6);
+}
+
+TEST(MemoryBoundTimeDeathTest, AClassWithoutAShareIsRefused) {
+  const MemoryBoundConstants constants{.bandwidth_share = {0.9}};
+  EXPECT_DEATH((void)BandwidthShare(constants, model::MemoryBoundClass::kOptimizer),
+               "no bandwidth share");
+}
+
+}  // namespace
+}  // namespace quadrille::compute
