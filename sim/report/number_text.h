@@ -1,0 +1,40 @@
+// Quantities as text for people: a unit that fits, and as many digits as mean something.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/base/time.h"
+#include "sim/base/units.h"
+
+namespace quadrille::report {
+
+// Four significant digits in the largest of s, ms, us, ns that leaves at least 1: "19.84 s", "530.2
+// ms", "0 s".
+[[nodiscard]] std::string TimeText(Duration duration);
+
+// Decimal units, three or four significant digits: "470 MB", "68.02 GB", "12 B".
+[[nodiscard]] std::string BytesText(Bytes bytes);
+
+// "450 GB/s".
+[[nodiscard]] std::string RateText(BytesPerSecond rate);
+
+// "989.4 TFLOP/s".
+[[nodiscard]] std::string FlopsText(FlopsPerSecond rate);
+
+// "12.7 %".
+[[nodiscard]] std::string PercentText(Ratio ratio);
+
+// All digits, in groups of three: "12,345,678".
+[[nodiscard]] std::string CountText(std::int64_t count);
+
+// "405.9 B" (1e9), "8.03 B", "124 M".
+[[nodiscard]] std::string ParametersText(ParameterCount parameters);
+
+// Sixteen hexadecimal digits, for hashes and fingerprints.
+[[nodiscard]] std::string HexText(std::uint64_t value);
+
+// Seconds with `decimals` digits after the point and no unit, for the columns of a table.
+[[nodiscard]] std::string SecondsText(Duration duration, int decimals);
+
+}  // namespace quadrille::report

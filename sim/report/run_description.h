@@ -1,0 +1,62 @@
+// What a report says about a run besides its figures: the values of the scenario, and what was not
+// known for certain.
+//
+// It is made of values of the modules below, so that this module does not depend on how a scenario
+// is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/compute/gpu_efficiency.h"
+#include "sim/compute/kernel_cost.h"
+#include "sim/model/execution_config.h"
+#include "sim/model/transformer_config.h"
+#include "sim/network/collective_constants.h"
+#include "sim/network/network_options.h"
+#include "sim/parallel/parallel_config.h"
+#include "sim/program/execution_options.h"
+#include "topology/cluster_spec.h"
+#include "topology/gpu_spec.h"
+
+namespace quadrille::report {
+
+// One thing that the run did not say and that was chosen for it.
+struct ChosenValue {
+  std::string key;    // "kernels.attention"
+  std::string value;  // "cudnn"
+  std::string reason;
+};
+
+struct RunDescription {
+  std::string name;
+  std::string description;
+  std::uint64_t hash = 0;  // of all values of the scenario
+  std::uint64_t seed = 0;
+
+  model::TransformerConfig model;
+  topology::GpuSpec gpu;
+  topology::ClusterSpec cluster;
+  parallel::ParallelConfig parallel;
+  model::ExecutionConfig execution;
+  std::int32_t global_batch = 1;      // sequences per step
+  std::int32_t microbatches = 1;      // per replica
+  std::string schedule;               // its registered name
+  std::int32_t microbatch_group = 0;  // of interleaved schedules; 0 or less: the schedule's own
+  program::OptimizerOptions optimizer;
+  program::OverlapOptions overlap;
+  program::HostOptions host;
+  compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
+  network::NetworkOptions network;
+  std::size_t perturbations = 0;
+
+  // Where each constant comes from.
+  std::vector<compute::ConstantSource> compute_constants;
+  std::string collective_constants_name;
+  std::vector<network::CollectiveConstants::Source> collective_constants;
+  std::vector<ChosenValue> chosen;
+  std::vector<std::string> warnings;
+};
+
+}  // namespace quadrille::report
