@@ -51,5 +51,7 @@ namespace quadrille::schedules {
 // v_schedules_whole_backward.cc
 [[nodiscard]] Result<PipelineSchedule> GenerateOneForwardOneBackwardV(
     const ScheduleRequest& request);
+// v_schedules_auto.cc
+[[nodiscard]] Result<PipelineSchedule> GenerateVAutomatic(const ScheduleRequest& request);
 
 }  // namespace quadrille::schedules

@@ -52,6 +52,35 @@ VDependencies DependenciesOf(VTask task, std::int32_t rank, std::int32_t pipelin
   return result;
 }
 
+VDependencies DependentsOf(VTask task, std::int32_t rank, std::int32_t pipeline) {
+  VDependencies result;
+  const auto add = [&](VTask waiting, std::int32_t on) {
+    result.items[result.count++] = VDependency{waiting, on};
+  };
+  switch (task) {
+    case VTask::kForward0:
+      if (rank + 1 < pipeline) add(task, rank + 1);
+      if (rank + 1 == pipeline) add(VTask::kForward1, rank);
+      break;
+    case VTask::kForward1:
+      if (rank > 0) add(task, rank - 1);
+      add(VTask::kInput1, rank);
+      break;
+    case VTask::kInput1:
+      add(VTask::kWeight1, rank);
+      if (rank + 1 < pipeline) add(task, rank + 1);
+      if (rank + 1 == pipeline) add(VTask::kInput0, rank);
+      break;
+    case VTask::kInput0:
+      add(VTask::kWeight0, rank);
+      if (rank > 0) add(task, rank - 1);
+      break;
+    case VTask::kWeight1:
+    case VTask::kWeight0: break;
+  }
+  return result;
+}
+
 VGrid::VGrid(const VBlock& block, std::int32_t microbatches)
     : microbatches_(microbatches), split_(block.split), ranks_(block.starts.size()) {
   for (const auto& starts : block.starts) {
@@ -128,15 +157,47 @@ std::int32_t VGrid::EarliestSlot(const Rank& rank, const VAction& action, std::i
   return best;
 }
 
+std::int32_t VGrid::DueAt(std::int32_t rank, const VAction& action) const {
+  std::int32_t due = last_start_;
+  for (const VDependency& waiting : DependentsOf(action.task, rank, pipeline())) {
+    due = std::min(due, Start(waiting.rank, {waiting.task, action.microbatch}) - 1);
+  }
+  return due;
+}
+
+std::int32_t VGrid::LatestSlot(const Rank& rank, const VAction& action, std::int32_t due,
+                               std::int32_t now) const {
+  const auto is_free = [&](std::int32_t slot) {
+    return rank.cells[static_cast<std::size_t>(slot)] == kIdle;
+  };
+  if (!IsWeight(action.task)) {
+    for (std::int32_t slot = due; slot > now; --slot) {
+      if (is_free(slot)) return slot;
+    }
+    return now;
+  }
+  std::int32_t best = now;
+  for (std::int32_t slot = now + 1; slot <= due; ++slot) {
+    if (rank.held[static_cast<std::size_t>(slot)] + 1 > peak_) break;
+    if (is_free(slot)) best = slot;
+  }
+  return best;
+}
+
+VAction VGrid::ActionOf(std::int32_t number) const {
+  return {kAllTasks[static_cast<std::size_t>(number / microbatches_)], number % microbatches_};
+}
+
 void VGrid::Move(Rank& rank, const VAction& action, std::int32_t from, std::int32_t to) {
   const std::int32_t length = LengthOf(action.task);
   for (std::int32_t i = 0; i < length; ++i) {
     rank.cells[static_cast<std::size_t>(from + i)] = kIdle;
   }
   Occupy(rank, action, to);
-  for (std::int32_t slot = to; slot < from; ++slot) {
-    if (IsForward(action.task)) ++rank.held[static_cast<std::size_t>(slot)];
-    if (Releases(action.task)) --rank.held[static_cast<std::size_t>(slot + length)];
+  const std::int32_t change = to < from ? 1 : -1;  // an earlier F holds longer, an earlier W less
+  for (std::int32_t slot = std::min(from, to); slot < std::max(from, to); ++slot) {
+    if (IsForward(action.task)) rank.held[static_cast<std::size_t>(slot)] += change;
+    if (Releases(action.task)) rank.held[static_cast<std::size_t>(slot + length)] -= change;
   }
 }
 
@@ -146,9 +207,29 @@ void VGrid::MoveEarly(std::int32_t end) {
       Rank& rank = ranks_[static_cast<std::size_t>(r)];
       const std::int32_t number = rank.cells[static_cast<std::size_t>(slot)];
       if (number < 0) continue;
-      const VAction action{kAllTasks[static_cast<std::size_t>(number / microbatches_)],
-                           number % microbatches_};
+      const VAction action = ActionOf(number);
       const std::int32_t to = EarliestSlot(rank, action, ReadyAt(r, action), slot);
+      if (to != slot) Move(rank, action, slot, to);
+    }
+  }
+}
+
+void VGrid::MoveLate(std::int32_t begin) {
+  QUADRILLE_CHECK(split_, "only a split backward moves late");
+  last_start_ = horizon_ - 1;
+  const auto is_empty = [&](std::int32_t slot) {
+    return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+      return rank.cells[static_cast<std::size_t>(slot)] == kIdle;
+    });
+  };
+  while (last_start_ > 0 && is_empty(last_start_)) --last_start_;
+  for (std::int32_t slot = last_start_; slot >= std::max(begin, 0); --slot) {
+    for (std::int32_t r = pipeline() - 1; r >= 0; --r) {
+      Rank& rank = ranks_[static_cast<std::size_t>(r)];
+      const std::int32_t number = rank.cells[static_cast<std::size_t>(slot)];
+      if (number < 0 || (slot == begin && r == 0)) continue;
+      const VAction action = ActionOf(number);
+      const std::int32_t to = LatestSlot(rank, action, DueAt(r, action), slot);
       if (to != slot) Move(rank, action, slot, to);
     }
   }

@@ -62,6 +62,8 @@ struct VDependencies {
   [[nodiscard]] const VDependency* end() const { return items.data() + count; }
 };
 [[nodiscard]] VDependencies DependenciesOf(VTask task, std::int32_t rank, std::int32_t pipeline);
+// What waits for a task of the same microbatch when the backward is split.
+[[nodiscard]] VDependencies DependentsOf(VTask task, std::int32_t rank, std::int32_t pipeline);
 
 // A block repeated for all microbatches.
 class VGrid {
@@ -86,6 +88,11 @@ class VGrid {
   // more than peak().
   void MoveEarly(std::int32_t end);
 
+  // The mirror image of MoveEarly: takes the actions that start after `begin` (and those that start
+  // at it, except on rank 0), latest first, and moves each to the latest idle slot that what waits
+  // for it allows; W only as far as no rank ever holds more than peak(). REQUIRES: split().
+  void MoveLate(std::int32_t begin);
+
   // The actions of a rank in order of their start.
   [[nodiscard]] std::vector<VAction> OrderOf(std::int32_t rank) const;
 
@@ -109,12 +116,18 @@ class VGrid {
   // The slot that MoveEarly moves an action to, or its own.
   [[nodiscard]] std::int32_t EarliestSlot(const Rank& rank, const VAction& action,
                                           std::int32_t ready, std::int32_t now) const;
+  // The last slot of the grid in which an action can start if what waits for it keeps its place.
+  [[nodiscard]] std::int32_t DueAt(std::int32_t rank, const VAction& action) const;
+  [[nodiscard]] std::int32_t LatestSlot(const Rank& rank, const VAction& action, std::int32_t due,
+                                        std::int32_t now) const;
+  [[nodiscard]] VAction ActionOf(std::int32_t number) const;
   void Move(Rank& rank, const VAction& action, std::int32_t from, std::int32_t to);
   void Occupy(Rank& rank, const VAction& action, std::int32_t start);
 
   std::int32_t microbatches_;
   bool split_;
   std::int32_t horizon_ = 0;
+  std::int32_t last_start_ = 0;  // the last slot that is not idle on all ranks, in MoveLate
   std::int32_t peak_ = 0;
   std::vector<Rank> ranks_;
 };

@@ -1,0 +1,425 @@
+// v-auto: the V schedule with the smallest bubble that a search over building blocks finds within a
+// given activation memory (after Qi et al., arXiv 2405.15362, section 4 and its adaptive scheduler;
+// sail-sg/zero-bubble-pipeline-parallelism:megatron/core/pipeline_parallel/zerobubble/scheduler/
+// v_auto_schedule.py).
+//
+// V-Min, V-Half and ZBV are three points on a line: how fast the passes sink through the ranks
+// decides how long activations live, hence memory, and how much a rank can do meanwhile, hence
+// bubble. Between them lie more blocks. A block here is the pattern in which rank 0 runs its four
+// passes within a period of six slots, and how many slots per hop the downward passes (F of chunk
+// 0, I of chunk 1) take, 1 to 5, one choice for the first ranks and one for the rest; the upward
+// passes take one. Each block whose peak is within the limit is repeated, compressed in two ways,
+// and timed with the given costs; the first with the shortest idle time inside a rank's span, on
+// the rank where that is longest, wins.
+//
+// The enumeration and both compressions are our own reading of that scheduler. Its orders are met
+// for the limits 4 and 8 at P = 4, M = 8; at limit 6 several blocks tie and another one is taken,
+// with the same makespan and peak.
+//
+// Invariants:
+// 1. Patterns are tried in lexicographic order; within one, equal strides before two segments; only
+//    strictly less idle time replaces a candidate. A search stops where no idle time is left, or
+//    after kSearchActions actions have been placed.
+// 2. The search runs on min(M, 2P) microbatches, which is where warm-up and cool-down part; the
+//    winner is built for M. If that does not keep the limit, the best before it is taken.
+// 3. Compression: one pass of MoveEarly over everything. Then either what follows the period of
+//    rank 0's last F moves late, which leaves the idle slots before it to W; or, after its last F,
+//    a rank runs I as soon as its input is there.
+// 4. W fills the slots that F and I leave, in the order of its I.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "schedules/cost_refusals.h"
+#include "schedules/generators.h"
+#include "schedules/order_builder.h"
+#include "schedules/refusals.h"
+#include "schedules/v_schedules.h"
+
+namespace quadrille::schedules {
+namespace {
+
+constexpr std::int32_t kPeriod = 6;
+constexpr std::int32_t kMaxStride = kPeriod - 1;
+// Half a second of search.
+constexpr std::int64_t kSearchActions = 3'000'000;
+
+using Orders = std::vector<std::vector<VAction>>;
+
+// Slots modulo the period in which rank 0 runs F0, F1, I1, I0.
+using Pattern = std::array<std::int32_t, 4>;
+
+// Slots per hop of the downward passes.
+struct Strides {
+  std::int32_t forward = 1;
+  std::int32_t input = 1;
+  constexpr bool operator==(const Strides&) const = default;
+};
+
+// The first slot from `slot` on that is `residue` modulo the period.
+constexpr std::int32_t NextWith(std::int32_t slot, std::int32_t residue) {
+  return slot + ((residue - slot) % kPeriod + kPeriod) % kPeriod;
+}
+
+// W1 and W0 in the two free residues, the earlier I first; false when the passes collide.
+bool AddWeights(std::array<std::int32_t, kVTasks>& starts) {
+  std::array<bool, kPeriod> taken{};
+  for (std::size_t task = 0; task < 4; ++task) {
+    bool& cell = taken[static_cast<std::size_t>(starts[task] % kPeriod)];
+    if (cell) return false;
+    cell = true;
+  }
+  const auto first_free = [&](std::int32_t slot) {
+    do ++slot;
+    while (taken[static_cast<std::size_t>(slot % kPeriod)]);
+    return slot;
+  };
+  const std::int32_t i1 = starts[Index(VTask::kInput1)];
+  const std::int32_t i0 = starts[Index(VTask::kInput0)];
+  std::int32_t w1 = first_free(i1);
+  std::int32_t w0 = first_free(i0);
+  if (w1 % kPeriod == w0 % kPeriod) {
+    taken[static_cast<std::size_t>(w1 % kPeriod)] = true;
+    if (w1 - i1 > w0 - i0) {
+      w0 = first_free(i0);
+    } else {
+      w1 = first_free(i1);
+    }
+  }
+  starts[Index(VTask::kWeight1)] = w1;
+  starts[Index(VTask::kWeight0)] = w0;
+  return true;
+}
+
+// The block of a pattern whose downward passes take `near` slots per hop up to rank `split` and
+// `far` after it; empty when two passes share a slot.
+std::optional<VBlock> MakeBlock(std::int32_t p, const Pattern& pattern, Strides near, Strides far,
+                                std::int32_t split) {
+  VBlock block;
+  block.period = kPeriod;
+  block.starts.resize(static_cast<std::size_t>(p));
+  const auto at = [&](std::int32_t rank, VTask task) -> std::int32_t& {
+    return block.starts[static_cast<std::size_t>(rank)][Index(task)];
+  };
+  at(0, VTask::kForward0) = pattern[0];
+  for (std::int32_t r = 1; r < p; ++r) {
+    at(r, VTask::kForward0) =
+        at(r - 1, VTask::kForward0) + (r <= split ? near.forward : far.forward);
+  }
+  // Upward passes end on rank 0 in its slot, one slot per hop.
+  std::int32_t top = NextWith(at(p - 1, VTask::kForward0) + p, pattern[1]);
+  for (std::int32_t r = 0; r < p; ++r) at(r, VTask::kForward1) = top - r;
+  at(0, VTask::kInput1) = NextWith(top + 1, pattern[2]);
+  for (std::int32_t r = 1; r < p; ++r) {
+    at(r, VTask::kInput1) = at(r - 1, VTask::kInput1) + (r <= split ? near.input : far.input);
+  }
+  top = NextWith(at(p - 1, VTask::kInput1) + p, pattern[3]);
+  for (std::int32_t r = 0; r < p; ++r) at(r, VTask::kInput0) = top - r;
+  for (auto& starts : block.starts) {
+    if (!AddWeights(starts)) return std::nullopt;
+  }
+  return block;
+}
+
+// Chunks that the fullest rank holds in the steady state of a block.
+std::int32_t SteadyPeak(const VBlock& block) {
+  std::int32_t peak = 0;
+  for (const auto& starts : block.starts) {
+    std::array<std::int32_t, kPeriod> held{};
+    for (const auto& [forward, weight] : {std::pair(VTask::kForward0, VTask::kWeight0),
+                                          std::pair(VTask::kForward1, VTask::kWeight1)}) {
+      const std::int32_t begin = starts[Index(forward)];
+      const std::int32_t length = starts[Index(weight)] + 1 - begin;
+      for (std::int32_t i = 0; i < kPeriod; ++i) {
+        const std::int32_t whole = length / kPeriod + (i < length % kPeriod ? 1 : 0);
+        held[static_cast<std::size_t>((begin + i) % kPeriod)] += whole;
+      }
+    }
+    peak = std::max(peak, *std::max_element(held.begin(), held.end()));
+  }
+  return peak;
+}
+
+enum class CoolDown : std::uint8_t { kLate, kEager };
+
+// Writes the orders of a compressed grid out slot by slot: invariants 3 and 4.
+class Writer {
+ public:
+  Writer(const VGrid& grid, CoolDown cool_down)
+      : grid_(grid), eager_(cool_down == CoolDown::kEager) {
+    const auto m = static_cast<std::size_t>(grid.microbatches());
+    for (std::int32_t r = 0; r < grid.pipeline(); ++r) {
+      Rank& rank = ranks_.emplace_back();
+      const std::int32_t last_forward = grid.Start(r, {VTask::kForward1, grid.microbatches() - 1});
+      for (const VAction& action : grid.OrderOf(r)) {
+        if (IsWeight(action.task)) continue;
+        const std::int32_t start = grid.Start(r, action);
+        (eager_ && start > last_forward ? rank.free : rank.fixed).emplace_back(start, action);
+      }
+      for (auto& ran : rank.ran) ran.assign(m, -1);
+      rank.order.reserve(kVTasks * m);
+    }
+  }
+
+  // Empty when an order is found that cannot run.
+  std::optional<Orders> Write() {
+    std::size_t left = ranks_.size() * kVTasks * static_cast<std::size_t>(grid_.microbatches());
+    for (std::int32_t slot = 0; left > 0; ++slot) {
+      bool waiting = false;  // a rank still has a fixed slot to come
+      std::size_t ran = 0;
+      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        waiting = waiting || ranks_[r].next_fixed < ranks_[r].fixed.size();
+        if (Run(static_cast<std::int32_t>(r), slot)) ++ran;
+      }
+      if (ran == 0 && !waiting) return std::nullopt;
+      left -= ran;
+    }
+    Orders orders;
+    for (Rank& rank : ranks_) orders.push_back(std::move(rank.order));
+    return orders;
+  }
+
+ private:
+  using Timed = std::pair<std::int32_t, VAction>;
+  struct Rank {
+    std::vector<Timed> fixed;  // F and I with their slots, ascending
+    std::vector<Timed> free;   // I that runs as soon as it can, likewise
+    std::size_t next_fixed = 0;
+    std::vector<VAction> pending;  // W in the order of its I
+    std::size_t next_pending = 0;
+    std::array<std::vector<std::int32_t>, kVTasks> ran;  // slots; -1: not yet
+    std::vector<VAction> order;
+  };
+
+  [[nodiscard]] bool IsReady(std::int32_t rank, const VAction& action, std::int32_t slot) const {
+    for (const VDependency& needed : DependenciesOf(action.task, rank, grid_.pipeline())) {
+      const std::int32_t ran =
+          ranks_[static_cast<std::size_t>(needed.rank)]
+              .ran[Index(needed.task)][static_cast<std::size_t>(action.microbatch)];
+      if (ran < 0 || ran >= slot) return false;
+    }
+    return true;
+  }
+
+  std::optional<VAction> Choose(std::int32_t r, std::int32_t slot) {
+    Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    if (rank.next_fixed < rank.fixed.size()) {
+      if (rank.fixed[rank.next_fixed].first == slot) return rank.fixed[rank.next_fixed++].second;
+    } else {
+      for (auto it = rank.free.begin(); it != rank.free.end(); ++it) {
+        if (!IsReady(r, it->second, slot)) continue;
+        const VAction action = it->second;
+        rank.free.erase(it);
+        return action;
+      }
+    }
+    if (rank.next_pending == rank.pending.size()) return std::nullopt;
+    return rank.pending[rank.next_pending++];
+  }
+
+  bool Run(std::int32_t r, std::int32_t slot) {
+    const std::optional<VAction> action = Choose(r, slot);
+    if (!action) return false;
+    Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    rank.ran[Index(action->task)][static_cast<std::size_t>(action->microbatch)] = slot;
+    rank.order.push_back(*action);
+    if (action->task == VTask::kInput1) {
+      rank.pending.push_back({VTask::kWeight1, action->microbatch});
+    }
+    if (action->task == VTask::kInput0) {
+      rank.pending.push_back({VTask::kWeight0, action->microbatch});
+    }
+    return true;
+  }
+
+  const VGrid& grid_;
+  bool eager_;
+  std::vector<Rank> ranks_;
+};
+
+std::optional<Orders> Compress(const VBlock& block, std::int32_t microbatches, CoolDown cool_down) {
+  VGrid grid(block, microbatches);
+  std::int32_t last = 0;
+  for (const auto& starts : block.starts) {
+    last = std::max(last, *std::max_element(starts.begin(), starts.end()));
+  }
+  grid.MoveEarly(last + kPeriod * (microbatches - 1) + 1);
+  if (cool_down == CoolDown::kLate) {
+    // Where rank 0 ends the passes of the period in which its last F of chunk 0 starts.
+    std::int32_t begin = 0;
+    for (const VTask task : {VTask::kForward0, VTask::kForward1, VTask::kInput1, VTask::kInput0}) {
+      const std::int32_t microbatch = microbatches - 1 - block.starts[0][Index(task)] / kPeriod;
+      if (microbatch >= 0) begin = std::max(begin, grid.Start(0, {task, microbatch}));
+    }
+    grid.MoveLate(begin);
+  }
+  return Writer(grid, cool_down).Write();
+}
+
+std::int32_t PeakOf(const Orders& orders) {
+  std::int32_t peak = 0;
+  for (const auto& order : orders) {
+    std::int32_t held = 0;
+    for (const VAction& action : order) {
+      if (IsForward(action.task)) peak = std::max(peak, ++held);
+      if (IsWeight(action.task)) --held;
+    }
+  }
+  return peak;
+}
+
+// The longest idle time inside a rank's span under the costs; empty when the order deadlocks.
+std::optional<Duration> IdleInsideSpan(const Orders& orders, std::int32_t microbatches,
+                                       const TaskCosts& costs) {
+  const auto p = static_cast<std::int32_t>(orders.size());
+  const auto m = static_cast<std::size_t>(microbatches);
+  constexpr Duration kNotYet{-1};
+  std::vector<std::array<std::vector<Duration>, kVTasks>> ends(orders.size());
+  for (auto& rank : ends) {
+    for (auto& tasks : rank) tasks.assign(m, kNotYet);
+  }
+  std::vector<std::size_t> next(orders.size(), 0);
+  std::vector<Duration> end(orders.size(), Duration{0});
+  std::vector<Duration> idle(orders.size(), Duration{0});
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (std::int32_t rank = 0; rank < p; ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      for (; next[r] < orders[r].size(); ++next[r]) {
+        const VAction action = orders[r][next[r]];
+        Duration start = end[r];
+        bool ready = true;
+        for (const VDependency& needed : DependenciesOf(action.task, rank, p)) {
+          const Duration there = ends[static_cast<std::size_t>(needed.rank)][Index(needed.task)]
+                                     [static_cast<std::size_t>(action.microbatch)];
+          ready = ready && there != kNotYet;
+          start = std::max(start, needed.rank == rank ? there : there + costs.latency);
+        }
+        if (!ready) break;
+        if (next[r] > 0) idle[r] += start - end[r];
+        end[r] = start + (IsForward(action.task)  ? costs.forward
+                          : IsWeight(action.task) ? costs.backward_weight
+                                                  : costs.backward_input);
+        ends[r][Index(action.task)][static_cast<std::size_t>(action.microbatch)] = end[r];
+        progress = true;
+      }
+    }
+  }
+  for (std::size_t r = 0; r < orders.size(); ++r) {
+    if (next[r] < orders[r].size()) return std::nullopt;
+  }
+  return *std::max_element(idle.begin(), idle.end());
+}
+
+struct Candidate {
+  Duration idle{0};
+  VBlock block;
+  CoolDown cool_down = CoolDown::kLate;
+};
+
+class Search {
+ public:
+  Search(const ScheduleRequest& request, std::int32_t limit)
+      : p_(request.pipeline),
+        m_(std::min(request.microbatches, 2 * request.pipeline)),
+        limit_(limit),
+        costs_(request.costs) {}
+
+  // Candidates, each better than the one before: invariant 1.
+  std::vector<Candidate> Run() {
+    Pattern pattern{};
+    for (pattern[1] = 1; pattern[1] < kPeriod; ++pattern[1]) {
+      for (pattern[2] = 1; pattern[2] < kPeriod; ++pattern[2]) {
+        for (pattern[3] = 1; pattern[3] < kPeriod; ++pattern[3]) {
+          if (pattern[1] == pattern[2] || pattern[1] == pattern[3] || pattern[2] == pattern[3]) {
+            continue;
+          }
+          if (!TryStrides(pattern)) return std::move(found_);
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::int32_t kChoices = kMaxStride * kMaxStride;
+  static constexpr Strides Choice(std::int32_t i) {
+    return {i / kMaxStride + 1, i % kMaxStride + 1};
+  }
+
+  // All blocks of a pattern; false when the search is over.
+  bool TryStrides(const Pattern& pattern) {
+    for (std::int32_t i = 0; i < kChoices; ++i) {
+      if (!Try(pattern, Choice(i), Choice(i), p_ - 1)) return false;
+    }
+    for (std::int32_t i = 0; i < kChoices; ++i) {
+      for (std::int32_t j = 0; j < kChoices; ++j) {
+        for (std::int32_t split = 1; i != j && split < p_ - 1; ++split) {
+          if (!Try(pattern, Choice(i), Choice(j), split)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool Try(const Pattern& pattern, Strides near, Strides far, std::int32_t split) {
+    placed_ += p_;
+    std::optional<VBlock> block = MakeBlock(p_, pattern, near, far, split);
+    if (block && SteadyPeak(*block) <= limit_) {
+      for (const CoolDown cool_down : {CoolDown::kLate, CoolDown::kEager}) {
+        placed_ += static_cast<std::int64_t>(kVTasks) * p_ * m_;
+        const std::optional<Orders> orders = Compress(*block, m_, cool_down);
+        if (!orders || PeakOf(*orders) > limit_) continue;
+        const std::optional<Duration> idle = IdleInsideSpan(*orders, m_, costs_);
+        if (!idle || (!found_.empty() && *idle >= found_.back().idle)) continue;
+        found_.push_back({*idle, *block, cool_down});
+      }
+    }
+    const bool perfect = !found_.empty() && found_.back().idle == Duration{0};
+    return !perfect && placed_ < kSearchActions;
+  }
+
+  std::int32_t p_;
+  std::int32_t m_;
+  std::int32_t limit_;
+  TaskCosts costs_;
+  std::int64_t placed_ = 0;
+  std::vector<Candidate> found_;
+};
+
+}  // namespace
+
+Result<PipelineSchedule> GenerateVAutomatic(const ScheduleRequest& request) {
+  Refusals refusals("v-auto", request, {.fixed_virtual_stages = 2, .memory_limit = true});
+  RefuseUnusableCosts(request, 2, refusals);
+  RefuseLargeGrids(request, refusals);
+  const std::int32_t limit = request.memory_limit > 0 ? request.memory_limit : 2 * request.pipeline;
+  if (request.memory_limit < 0) refusals.Add("the memory limit must not be negative");
+  if (!refusals.empty()) return refusals.Take();
+  std::vector<Candidate> found = Search(request, limit).Run();
+  for (; !found.empty(); found.pop_back()) {
+    const std::optional<Orders> orders =
+        Compress(found.back().block, request.microbatches, found.back().cool_down);
+    if (!orders || PeakOf(*orders) > limit) continue;
+    if (!IdleInsideSpan(*orders, request.microbatches, request.costs)) continue;
+    PipelineSchedule schedule = EmptySchedule("v-auto", request, Placement::kV, 2);
+    for (std::size_t r = 0; r < orders->size(); ++r) {
+      for (const VAction& action : (*orders)[r]) {
+        Append(schedule.ranks[r], ToAction(action, true));
+      }
+    }
+    return schedule;
+  }
+  refusals.Add(fmt::format(
+      "no building block was found that holds at most {} chunk activations per rank; v-min needs "
+      "2 * floor((P + 4) / 3) = {}",
+      limit, 2 * ((request.pipeline + 4) / 3)));
+  return refusals.Take();
+}
+
+}  // namespace quadrille::schedules
