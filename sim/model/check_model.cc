@@ -135,7 +135,7 @@ void CheckContext(Checker& check, const TransformerConfig& config,
   if (context == 1) return;
   const ContextAlgorithm algorithm = execution.context_algorithm;
   const bool zig_zag = execution.causal && algorithm != ContextAlgorithm::kUlysses;
-  check.Require(Divides(context * (zig_zag ? 2 : 1), sequence),
+  check.Require(Divides(std::int64_t{context} * (zig_zag ? 2 : 1), sequence),
                 "sequence length {} does not divide into {} chunks for context parallelism {}",
                 sequence, context * (zig_zag ? 2 : 1), context);
   check.Require(execution.attention != AttentionBackend::kUnfused,

@@ -148,14 +148,17 @@ TEST(DenseLayer, BytesOfMemoryBoundKernels) {
   const PieceOperations operations = OperationsOf(ShippedModel("llama3-405b"), Reference(), kLayer);
   const std::int64_t tokens = 4096;
   const std::int64_t own = tokens / 8;
+  const std::int64_t hidden = 16384;
+  const std::int64_t width = 6656;
+  const std::int64_t rotated = (16 + 1) * 128;
   const auto bytes = [](const Operation& operation) { return operation.memory.bytes.value(); };
-  EXPECT_EQ(bytes(Where(operations.forward, "norm", Pass::kForward)[0]), 4 * 16384 * own);
-  EXPECT_EQ(bytes(Where(operations.backward, "norm", Pass::kInputGradient)[0]), 6 * 16384 * own);
-  EXPECT_EQ(bytes(Where(operations.forward, "residual", Pass::kForward)[0]), 6 * 16384 * own);
-  EXPECT_EQ(bytes(Only(operations.forward, "activation", Pass::kForward)), 6 * 6656 * tokens);
+  EXPECT_EQ(bytes(Where(operations.forward, "norm", Pass::kForward)[0]), 4 * hidden * own);
+  EXPECT_EQ(bytes(Where(operations.backward, "norm", Pass::kInputGradient)[0]), 6 * hidden * own);
+  EXPECT_EQ(bytes(Where(operations.forward, "residual", Pass::kForward)[0]), 6 * hidden * own);
+  EXPECT_EQ(bytes(Only(operations.forward, "activation", Pass::kForward)), 6 * width * tokens);
   EXPECT_EQ(bytes(Only(operations.backward, "activation", Pass::kInputGradient)),
-            10 * 6656 * tokens);
-  EXPECT_EQ(bytes(Only(operations.forward, "rope", Pass::kForward)), 4 * (16 + 1) * 128 * tokens);
+            10 * width * tokens);
+  EXPECT_EQ(bytes(Only(operations.forward, "rope", Pass::kForward)), 4 * rotated * tokens);
 }
 
 // FP8: gathered operands travel in one byte, sums in two; attention and head keep 16 bits.

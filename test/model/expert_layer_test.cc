@@ -68,7 +68,7 @@ TEST(DeepSeekLayer, ShapesOfThePublishedTrace) {
 TEST(DeepSeekLayer, LeadingLayersAreDense) {
   const TransformerConfig config = ShippedModel("deepseek-v3");
   const PieceOperations dense = OperationsOf(config, DeepSeekTraining(), {.layer = 2});
-  ExpectGemm(dense.forward, "fc1", Pass::kForward, 4096, 2 * 18432, 7168);
+  ExpectGemm(dense.forward, "fc1", Pass::kForward, 4096, 36864, 7168);
   EXPECT_TRUE(Where(dense.forward, "router", Pass::kForward).empty());
 }
 
