@@ -201,24 +201,29 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   return compiled;
 }
 
-Result<Simulation> Simulate(const Scenario& scenario, const SimulateOptions& options) {
-  Result<CompiledStep> compiled = Compile(scenario, options);
-  if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
+Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
+                       const SimulateOptions& options) {
   runtime::RunOptions run;
   run.shuffle_ties = options.shuffle_ties;
   run.seed = scenario.seed;
   run.perturbations = scenario.perturbations;
-  run.recorded = RecordedRanks(compiled->program, compiled->classes, options);
+  run.recorded = RecordedRanks(compiled.program, compiled.classes, options);
   run.sink = options.sink;
   run.progress = options.progress;
-  Result<program::RunResult> result = runtime::Execute(compiled->program, compiled->machine, run);
+  Result<program::RunResult> result = runtime::Execute(compiled.program, compiled.machine, run);
   if (!result) return tl::unexpected<Diagnostics>(result.error());
   Simulation simulation;
   simulation.report =
-      metrics::ComputeStepReport(compiled->program, *result, FactsOf(scenario, *compiled));
-  simulation.compiled = std::move(*compiled);
+      metrics::ComputeStepReport(compiled.program, *result, FactsOf(scenario, compiled));
+  simulation.compiled = std::move(compiled);
   simulation.result = std::move(*result);
   return simulation;
+}
+
+Result<Simulation> Simulate(const Scenario& scenario, const SimulateOptions& options) {
+  Result<CompiledStep> compiled = Compile(scenario, options);
+  if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
+  return Run(scenario, std::move(*compiled), options);
 }
 
 }  // namespace quadrille::simulate

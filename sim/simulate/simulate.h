@@ -52,7 +52,11 @@ struct Simulation {
   metrics::StepReport report;
 };
 
-// Compile, execute, measure. An error is a wrong scenario or a deadlock, with its diagnosis.
+// Executes what Compile made of `scenario` and measures it. An error is a deadlock, with its diagnosis.
+[[nodiscard]] Result<Simulation> Run(const scenario::Scenario& scenario, CompiledStep compiled,
+                                     const SimulateOptions& options);
+
+// Compile, then Run. An error is a wrong scenario or a deadlock, with its diagnosis.
 [[nodiscard]] Result<Simulation> Simulate(const scenario::Scenario& scenario,
                                           const SimulateOptions& options);
 

@@ -1,0 +1,37 @@
+#include "sim/simulate/describe_run.h"
+
+namespace quadrille::simulate {
+
+report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
+  report::RunDescription run;
+  run.name = scenario.name;
+  run.description = scenario.description;
+  run.hash = scenario.hash;
+  run.seed = scenario.seed;
+  run.model = scenario.model;
+  run.gpu = scenario.gpu;
+  run.cluster = scenario.cluster;
+  run.parallel = scenario.parallel;
+  run.execution = scenario.execution;
+  run.global_batch = scenario.global_batch;
+  run.microbatches = scenario.microbatches;
+  run.schedule =
+      scenario.schedule.order ? scenario.schedule.order_file : scenario.schedule.name;
+  run.microbatch_group = scenario.schedule.request.group;
+  run.optimizer = scenario.optimizer;
+  run.overlap = scenario.overlap;
+  run.host = scenario.host;
+  run.compute_fidelity = scenario.compute_fidelity;
+  run.network = scenario.network;
+  run.perturbations = scenario.perturbations.size();
+  run.compute_constants = scenario.efficiency.sources;
+  run.collective_constants_name = scenario.collectives.name;
+  run.collective_constants = scenario.collectives.sources;
+  for (const scenario::Assumption& assumption : scenario.assumptions) {
+    run.chosen.push_back({assumption.key, assumption.value, assumption.reason});
+  }
+  for (const Diagnostic& warning : scenario.warnings) run.warnings.push_back(ToString(warning));
+  return run;
+}
+
+}  // namespace quadrille::simulate

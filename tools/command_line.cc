@@ -1,0 +1,71 @@
+#include "tools/command_line.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "sim/scenario/scenario_loader.h"
+
+namespace quadrille::tools {
+
+void RunArguments::Add(CLI::App& command) {
+  command.add_option("run", file, "Run file, or the name of a shipped run")
+      ->required()
+      ->type_name("RUN.yaml");
+  command
+      .add_option("--set", overrides, "Override a key of the run: --set parallel.tensor=4 (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--scenario-path", scenario_path, "Directory to look names up in (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
+std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status) {
+  scenario::LoadOptions options;
+  options.overrides = arguments.overrides;
+  options.scenario_path = arguments.scenario_path;
+  options.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  Result<scenario::Scenario> loaded = scenario::LoadScenario(arguments.file, options);
+  if (loaded) return std::move(*loaded);
+  PrintProblems(loaded.error());
+  std::error_code ignored;
+  const bool path = arguments.file.find('/') != std::string::npos;
+  const bool missing = path && !std::filesystem::exists(arguments.file, ignored);
+  status = missing ? kFileTrouble : kWrongInput;
+  return std::nullopt;
+}
+
+void PrintProblems(const Diagnostics& problems) {
+  for (const Diagnostic& problem : problems) {
+    const std::string prefix = problem.position.file.empty() ? "quadrille: " : "";
+    std::fputs(fmt::format("{}{}\n", prefix, ToString(problem)).c_str(), stderr);
+  }
+}
+
+int PrintOutput(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return kDone;
+  std::fputs("quadrille: cannot write to standard output\n", stderr);
+  return kFileTrouble;
+}
+
+report::TableStyle OutputStyle() {
+  report::TableStyle style;
+  if (isatty(STDOUT_FILENO) == 0) return style;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  style.color = (no_color == nullptr || *no_color == '\0') &&
+                (terminal == nullptr || std::string(terminal) != "dumb");
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
+  return style;
+}
+
+}  // namespace quadrille::tools

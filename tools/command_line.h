@@ -1,0 +1,44 @@
+// What all subcommands share: loading a scenario from the command line, reporting problems, exit statuses.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.h"
+#include "sim/report/text_table.h"
+#include "sim/scenario/scenario.h"
+
+namespace quadrille::tools {
+
+// Exit statuses of the program.
+inline constexpr int kDone = 0;
+inline constexpr int kAnswerIsNo = 1;    // does not fit, a check failed, a deadlock
+inline constexpr int kWrongInput = 2;    // the call, or a file's text
+inline constexpr int kFileTrouble = 3;   // could not be read or written
+inline constexpr int kInternalError = 70;
+
+// Options of every subcommand that takes a run file.
+struct RunArguments {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::vector<std::string> scenario_path;
+  std::string executable;
+
+  void Add(CLI::App& command);
+};
+
+// Loads the run; on failure prints every problem on standard error and sets `status`.
+[[nodiscard]] std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status);
+
+// Prints problems one per line, with the program's name before those that carry no file.
+void PrintProblems(const Diagnostics& problems);
+
+// Writes `text` to standard output; a closed or full pipe is kFileTrouble.
+[[nodiscard]] int PrintOutput(const std::string& text);
+
+// Colour and width of standard output: colour only on a terminal, never under NO_COLOR or TERM=dumb.
+[[nodiscard]] report::TableStyle OutputStyle();
+
+}  // namespace quadrille::tools

@@ -1,0 +1,158 @@
+#include "tools/replay_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/base/log.h"
+#include "sim/report/file_output.h"
+#include "sim/report/progress.h"
+#include "sim/report/step_csv.h"
+#include "sim/report/step_json.h"
+#include "sim/report/step_table.h"
+#include "sim/report/trace_writer.h"
+#include "sim/simulate/describe_run.h"
+#include "sim/simulate/simulate.h"
+#include "tools/command_line.h"
+
+namespace quadrille::tools {
+namespace {
+
+struct ReplayArguments {
+  RunArguments run;
+  std::string format = "table";
+  std::string json_file;
+  std::string trace_file;
+  std::string trace_level = "window";
+  std::string trace_layout = "merged";
+  std::vector<std::int32_t> trace_ranks;
+  std::uint64_t shuffle_ties = 0;
+  bool unfold = false;
+  bool strict = false;
+};
+
+report::TraceOptions TraceOptionsOf(const ReplayArguments& arguments) {
+  report::TraceOptions options;
+  options.layout = arguments.trace_layout == "kineto" ? report::TraceLayout::kKineto
+                                                      : report::TraceLayout::kMerged;
+  options.level = arguments.trace_level == "kernel"   ? report::TraceLevel::kKernel
+                  : arguments.trace_level == "action" ? report::TraceLevel::kAction
+                                                      : report::TraceLevel::kWindow;
+  return options;
+}
+
+std::string Render(const ReplayArguments& arguments, const report::RunDescription& run,
+                   const metrics::StepReport& step) {
+  if (arguments.format == "json") return report::RenderJson(run, step);
+  if (arguments.format == "csv") return report::RenderCsv(run, step);
+  return report::RenderTable(run, step, OutputStyle());
+}
+
+// Files are written only after the whole run is known, and each is whole or absent.
+int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& run,
+               const simulate::Simulation& simulation, report::TraceWriter* trace) {
+  if (trace != nullptr) {
+    const Result<report::TraceSummary> summary =
+        trace->Close(simulation.compiled.program, simulation.result, simulation.report);
+    if (!summary) {
+      PrintProblems(summary.error());
+      return kFileTrouble;
+    }
+    if (!summary->warning.empty()) spdlog::warn("{}", summary->warning);
+    spdlog::info("trace: {} slices in {}", summary->slices, arguments.trace_file);
+  }
+  if (!arguments.json_file.empty()) {
+    const Result<void> written =
+        report::WriteFile(arguments.json_file, report::RenderJson(run, simulation.report));
+    if (!written) {
+      PrintProblems(written.error());
+      return kFileTrouble;
+    }
+  }
+  return kDone;
+}
+
+int Replay(const ReplayArguments& arguments) {
+  int status = kDone;
+  const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
+  if (!scenario) return status;
+  PrintProblems(scenario->warnings);
+  simulate::SimulateOptions options;
+  options.unfold = arguments.unfold;
+  options.shuffle_ties = arguments.shuffle_ties;
+  for (std::int32_t rank : arguments.trace_ranks) {
+    if (rank < 0 || rank >= scenario->parallel.world_size()) {
+      PrintProblems({{{}, fmt::format("--trace-ranks {}: ranks are 0 to {}", rank,
+                                      scenario->parallel.world_size() - 1)}});
+      return kWrongInput;
+    }
+    options.record_ranks.push_back(RankId(rank));
+  }
+  Result<simulate::CompiledStep> compiled = simulate::Compile(*scenario, options);
+  if (!compiled) {
+    PrintProblems(compiled.error());
+    return kWrongInput;
+  }
+  const report::RunDescription run = simulate::DescribeRun(*scenario);
+  std::unique_ptr<report::TraceWriter> trace;
+  if (!arguments.trace_file.empty()) {
+    Result<std::unique_ptr<report::TraceWriter>> opened = report::OpenTrace(
+        arguments.trace_file, compiled->program, run, TraceOptionsOf(arguments));
+    if (!opened) {
+      PrintProblems(opened.error());
+      return kFileTrouble;
+    }
+    trace = std::move(*opened);
+    options.record_stages = arguments.trace_ranks.empty();
+    options.sink = trace.get();
+  }
+  report::ProgressBar progress("simulating");
+  options.progress = [&progress](Ratio done) { progress.Update(done); };
+  const Result<simulate::Simulation> simulation =
+      simulate::Run(*scenario, std::move(*compiled), options);
+  progress.Finish();
+  if (!simulation) {
+    PrintProblems(simulation.error());
+    return kAnswerIsNo;
+  }
+  status = WriteFiles(arguments, run, *simulation, trace.get());
+  if (status != kDone) return status;
+  status = PrintOutput(Render(arguments, run, simulation->report));
+  if (status != kDone) return status;
+  return arguments.strict && simulation->report.out_of_memory ? kAnswerIsNo : kDone;
+}
+
+}  // namespace
+
+void AddReplayCommand(CLI::App& app, const std::string& executable, int& status) {
+  auto arguments = std::make_shared<ReplayArguments>();
+  arguments->run.executable = executable;
+  CLI::App* command = app.add_subcommand("replay", "Simulate one training step and report it");
+  arguments->run.Add(*command);
+  command->add_option("--format", arguments->format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--json", arguments->json_file, "Also write the JSON report to a file")
+      ->type_name("FILE");
+  command->add_option("--trace", arguments->trace_file,
+                      "Write a Chrome trace, compressed when the name ends in .gz")
+      ->type_name("FILE");
+  command->add_option("--trace-level", arguments->trace_level, "action, window or kernel")
+      ->check(CLI::IsMember({"action", "window", "kernel"}));
+  command->add_option("--trace-layout", arguments->trace_layout,
+                      "merged (one file) or kineto (one file per rank)")
+      ->check(CLI::IsMember({"merged", "kineto"}));
+  command->add_option("--trace-ranks", arguments->trace_ranks,
+                      "Ranks to trace instead of one per pipeline stage: 0,8,16")
+      ->delimiter(',');
+  command->add_option("--shuffle-ties", arguments->shuffle_ties,
+                      "Serve simultaneous events in another order; no result changes")
+      ->type_name("SEED");
+  command->add_flag("--unfold", arguments->unfold,
+                    "Simulate every rank instead of one per class of equal ranks");
+  command->add_flag("--strict", arguments->strict, "Exit with 1 when memory does not fit");
+  command->callback([arguments, &status] { status = Replay(*arguments); });
+}
+
+}  // namespace quadrille::tools
