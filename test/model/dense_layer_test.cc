@@ -150,7 +150,7 @@ TEST(DenseLayer, BytesOfMemoryBoundKernels) {
   const std::int64_t own = tokens / 8;
   const std::int64_t hidden = 16384;
   const std::int64_t width = 6656;
-  const std::int64_t rotated = (16 + 1) * 128;
+  const std::int64_t rotated = 17 * std::int64_t{128};
   const auto bytes = [](const Operation& operation) { return operation.memory.bytes.value(); };
   EXPECT_EQ(bytes(Where(operations.forward, "norm", Pass::kForward)[0]), 4 * hidden * own);
   EXPECT_EQ(bytes(Where(operations.backward, "norm", Pass::kInputGradient)[0]), 6 * hidden * own);
