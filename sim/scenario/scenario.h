@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "schedules/pipeline_schedule.h"
+#include "sim/base/result.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/compute/kernel_cost.h"
 #include "sim/model/execution_config.h"
@@ -17,6 +19,7 @@
 #include "sim/runtime/perturbation.h"
 #include "topology/cluster_spec.h"
 #include "topology/gpu_spec.h"
+#include "topology/placement.h"
 
 namespace quadrille::scenario {
 
@@ -24,6 +27,7 @@ struct ScheduleChoice {
   std::string name = "1f1b";
   std::string order_file;              // path of a foreign order; overrides `name`
   schedules::ScheduleRequest request;  // P, M and v are filled from `parallel` and `training`
+  std::optional<schedules::PipelineSchedule> order;  // of `order_file`, read and checked
 };
 
 // One thing that the run did not say and the loader had to choose, for the report.
@@ -35,15 +39,17 @@ struct Assumption {
 
 struct Scenario {
   std::string name;  // of the run file, without directory and extension
+  std::string description;
   model::TransformerConfig model;
   topology::GpuSpec gpu;
   compute::GpuEfficiency efficiency;
-  topology::ClusterSpec cluster;  // with the run's number of nodes
+  topology::ClusterSpec cluster;      // with the run's number of nodes
+  topology::PlacementSpec placement;  // which GPU each rank runs on
   network::CollectiveConstants collectives;
   parallel::ParallelConfig parallel;
   model::ExecutionConfig execution;
-  std::int32_t global_batch = 1;   // sequences per step
-  std::int32_t microbatches = 1;   // per replica: global_batch / (data x micro_batch)
+  std::int32_t global_batch = 1;  // sequences per step
+  std::int32_t microbatches = 1;  // per replica: global_batch / (data x micro_batch)
   ScheduleChoice schedule;
   program::LayoutOptions layout;
   program::OptimizerOptions optimizer;
@@ -55,8 +61,9 @@ struct Scenario {
   std::uint64_t seed = 1;
 
   std::vector<Assumption> assumptions;
-  std::uint64_t hash = 0;    // of all values above: printed in every output
-  std::string source_text;   // the run file as read, for the report page
+  Diagnostics warnings;     // legal, but not what one would do
+  std::uint64_t hash = 0;   // of all values above: printed in every output
+  std::string source_text;  // the run file as read, for the report page
 };
 
 }  // namespace quadrille::scenario

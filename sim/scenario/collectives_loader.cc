@@ -1,0 +1,71 @@
+#include "sim/scenario/collectives_loader.h"
+
+#include "sim/scenario/sourced.h"
+
+namespace quadrille::scenario {
+namespace {
+
+constexpr Range<double> kEfficiency{1e-6, 1.0};
+
+void LoadLaw(MapReader& map, std::string_view key, network::Law* law,
+             std::vector<SourceNote>* notes) {
+  MapReader reader = map.Section(key);
+  if (!reader.present()) return;
+  reader.Read("alpha", &law->alpha);
+  reader.Read("bandwidth", &law->bandwidth);
+  reader.Read("gamma_per_sqrt_megabyte", &law->gamma_per_sqrt_megabyte);
+  reader.Require({"alpha", "bandwidth"});
+  ReadSource(reader, std::string(key), notes);
+  reader.Finish();
+}
+
+void LoadFootprint(MapReader& map, std::string_view key, network::Footprint* footprint,
+                   std::vector<SourceNote>* notes) {
+  MapReader reader = map.Section(key);
+  if (!reader.present()) return;
+  reader.Read("multiprocessors", &footprint->multiprocessors, {0, 1024});
+  reader.Read("memory_bytes_per_wire_byte", &footprint->memory_bytes_per_wire_byte, {0.0, 100.0});
+  ReadSource(reader, std::string(key), notes);
+  reader.Finish();
+}
+
+}  // namespace
+
+void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) {
+  if (!reader.present()) return;
+  std::vector<SourceNote> notes;
+  std::string ignored;
+  reader.Read("name", &constants->name);
+  reader.Read("description", &ignored);
+  LoadLaw(reader, "nvlink_all_reduce", &constants->nvlink_all_reduce, &notes);
+  LoadLaw(reader, "nvlink_all_gather", &constants->nvlink_all_gather, &notes);
+  LoadLaw(reader, "nvlink_reduce_scatter", &constants->nvlink_reduce_scatter, &notes);
+  LoadLaw(reader, "nvlink_all_to_all", &constants->nvlink_all_to_all, &notes);
+  LoadLaw(reader, "nvlink_send_receive", &constants->nvlink_send_receive, &notes);
+  ReadSourced(reader, "calibrated_group", &constants->calibrated_group, &notes,
+              Range<std::int32_t>{1, 4096});
+  ReadSourced(reader, "ring_base", &constants->ring_base, &notes);
+  ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes);
+  ReadSourced(reader, "ring_inter_step", &constants->ring_inter_step, &notes);
+  ReadSourced(reader, "ring_gamma_per_sqrt_megabyte", &constants->ring_gamma_per_sqrt_megabyte,
+              &notes);
+  ReadSourced(reader, "ring_nic_efficiency", &constants->ring_nic_efficiency, &notes, kEfficiency);
+  ReadSourced(reader, "tree_inter_step", &constants->tree_inter_step, &notes);
+  ReadSourced(reader, "tree_nic_efficiency", &constants->tree_nic_efficiency, &notes, kEfficiency);
+  ReadSourced(reader, "all_to_all_nic_efficiency", &constants->all_to_all_nic_efficiency, &notes,
+              kEfficiency);
+  LoadLaw(reader, "network_send_receive", &constants->network_send_receive, &notes);
+  ReadSourced(reader, "point_to_point_spine_hop", &constants->point_to_point_spine_hop, &notes);
+  LoadLaw(reader, "userbuffers", &constants->userbuffers, &notes);
+  LoadFootprint(reader, "nvlink_collective", &constants->nvlink_collective, &notes);
+  LoadFootprint(reader, "network_collective", &constants->network_collective, &notes);
+  LoadFootprint(reader, "send_receive", &constants->send_receive, &notes);
+  LoadFootprint(reader, "all_to_all", &constants->all_to_all, &notes);
+  for (SourceNote& note : notes) {
+    constants->sources.push_back(
+        {std::move(note.constant), std::move(note.source), std::move(note.kind)});
+  }
+  reader.Finish();
+}
+
+}  // namespace quadrille::scenario

@@ -1,0 +1,165 @@
+#include "sim/scenario/library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "sim/base/nearest.h"
+#include "sim/scenario/text_checks.h"
+
+namespace quadrille::scenario {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The places of a run file where a name stands for a file. Outer places come first: a cluster's
+// file names its GPU.
+struct IncludePlace {
+  std::string_view path;
+  std::string_view kind;  // directory below scenarios/
+  std::string_view noun;
+  std::string_view none;  // a name that stands for no file
+};
+constexpr IncludePlace kPlaces[] = {
+    {"model", "models", "model", ""},
+    {"cluster", "clusters", "cluster", ""},
+    {"cluster.gpu", "gpus", "GPU", ""},
+    {"cluster.collectives", "clusters/collectives", "table of collective constants", ""},
+    {"overlap.tensor_parallel", "clusters/overlap", "tensor overlap table", "none"},
+};
+
+const IncludePlace* FindPlace(std::string_view path) {
+  for (const IncludePlace& place : kPlaces) {
+    if (place.path == path) return &place;
+  }
+  return nullptr;
+}
+
+// A name is one path component, so that it cannot lead out of the directories that are searched.
+bool IsName(std::string_view text) {
+  if (text.empty() || text.size() > 100 || text.front() == '.' || text.front() == '-') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) && !error;
+}
+
+YamlValue* FindPath(YamlValue* root, std::string_view path) {
+  YamlValue* value = root;
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    YamlEntry* entry = value->Find(path.substr(0, dot));
+    if (entry == nullptr) return nullptr;
+    value = &entry->value;
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::string> ReadTextFile(const std::string& path, std::size_t max_bytes) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return Error("no such file", {path, 0, 0});
+  if (!fs::is_regular_file(status)) return Error("not a regular file", {path, 0, 0});
+  const auto size = fs::file_size(path, error);
+  if (!error && size > max_bytes) {
+    return Error(fmt::format("{} bytes are too many (at most {})", size, max_bytes), {path, 0, 0});
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (!stream) return Error("cannot be read", {path, 0, 0});
+  return text;
+}
+
+std::string Stem(const std::string& path) { return fs::path(path).stem().string(); }
+
+std::string Library::Locate(std::string_view kind, std::string_view name) const {
+  const std::string file = fmt::format("{}.yaml", name);
+  for (const std::string& directory : directories_) {
+    for (const fs::path& candidate :
+         {fs::path(directory) / kind / file, fs::path(directory) / file}) {
+      std::error_code error;
+      if (!fs::is_regular_file(candidate, error) || error) continue;
+      const std::string path = candidate.lexically_normal().string();
+      if (!SameFile(path, run_file_)) return path;
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> Library::NamesOf(std::string_view kind) const {
+  std::set<std::string> names;
+  for (const std::string& directory : directories_) {
+    std::error_code error;
+    for (const fs::directory_entry& entry :
+         fs::directory_iterator(fs::path(directory) / kind, error)) {
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+bool Library::Expand(std::string_view path, YamlValue* value, Findings* findings) const {
+  if (value->is_map()) return true;
+  const IncludePlace* place = FindPlace(path);
+  if (place == nullptr || !value->is_scalar() || value->text.empty()) return false;
+  const std::string name = value->text;
+  if (name == place->none) return false;
+  const std::string key(path);
+  const auto fail = [&](std::string message) {
+    findings->Fail(key);
+    findings->Error(value->position, fmt::format("{}: {}", path, message));
+    return false;
+  };
+  if (!IsName(name)) {
+    return fail(
+        fmt::format("{} is not a name; the name of a {} is a file name without directory "
+                    "and without '.yaml'",
+                    Quoted(name), place->noun));
+  }
+  const std::string file = Locate(place->kind, name);
+  if (file.empty()) {
+    const std::vector<std::string> known = NamesOf(place->kind);
+    const std::vector<std::string_view> views(known.begin(), known.end());
+    const std::string_view nearest = Nearest(name, views);
+    return fail(fmt::format("there is no {} named {}{}", place->noun, Quoted(name),
+                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+  }
+  const Result<std::string> text = ReadTextFile(file);
+  if (!text) return fail(ToString(text.error()));
+  std::optional<YamlValue> tree = ParseYaml(*text, file, findings->problems());
+  if (!tree) return findings->Fail(key), false;
+  if (!tree->is_map()) {
+    findings->Fail(key);
+    findings->Error(tree->position, fmt::format("expected the keys of a {}", place->noun));
+    return false;
+  }
+  const YamlEntry* given = tree->Find("name");
+  if (given != nullptr && given->value.text != name) {
+    findings->Error(given->value.position, fmt::format("name is {}, but the file is named {}",
+                                                       Quoted(given->value.text), Quoted(name)));
+  } else if (given == nullptr) {
+    tree->entries.push_back({"name", value->position, *value});
+  }
+  *value = std::move(*tree);
+  return true;
+}
+
+void Library::ExpandAll(YamlValue* root, Findings* findings) const {
+  for (const IncludePlace& place : kPlaces) {
+    if (YamlValue* value = FindPath(root, place.path)) (void)Expand(place.path, value, findings);
+  }
+}
+
+}  // namespace quadrille::scenario

@@ -1,0 +1,49 @@
+// Descriptions by name: where a model, a GPU, a cluster or a table is looked up, and how it takes
+// its name's place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.h"
+#include "sim/scenario/findings.h"
+#include "sim/scenario/yaml_tree.h"
+
+namespace quadrille::scenario {
+
+// The text of a file. Errors: it is absent, no regular file, larger than `max_bytes`, or not
+// readable.
+[[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
+                                               std::size_t max_bytes = kMaxYamlBytes);
+
+// File name without directory and extension.
+[[nodiscard]] std::string Stem(const std::string& path);
+
+class Library {
+ public:
+  // Directories are searched in this order. A file of kind "models" is looked for in
+  // DIRECTORY/models/ and then in DIRECTORY. `run_file` itself is never the answer.
+  Library(std::vector<std::string> directories, std::string run_file)
+      : directories_(std::move(directories)), run_file_(std::move(run_file)) {}
+
+  // The path of NAME.yaml of this kind ("models", "clusters/overlap"), empty when there is none.
+  [[nodiscard]] std::string Locate(std::string_view kind, std::string_view name) const;
+  // The names that exist of a kind, sorted, for hints.
+  [[nodiscard]] std::vector<std::string> NamesOf(std::string_view kind) const;
+
+  // If a file can stand at the dotted `path` and `*value` is a name, puts the map from that file in
+  // its place, with the name as its key `name`. Whatever is wrong is reported, and leaves the value
+  // as it was. True when `*value` is a map afterwards.
+  bool Expand(std::string_view path, YamlValue* value, Findings* findings) const;
+
+  // Expands every place below `root` where a file can stand.
+  void ExpandAll(YamlValue* root, Findings* findings) const;
+
+ private:
+  std::vector<std::string> directories_;
+  std::string run_file_;
+};
+
+}  // namespace quadrille::scenario

@@ -1,0 +1,198 @@
+// Sections that choose among kernels, optimizers, overlaps and imperfections.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/scenario/names.h"
+#include "sim/scenario/overlap_loader.h"
+#include "sim/scenario/run_sections.h"
+#include "sim/scenario/text_checks.h"
+
+namespace quadrille::scenario {
+namespace {
+
+constexpr std::string_view kFusionSets[] = {"megatron-2026", "megatron-2021", "none"};
+
+void SetAllFusions(model::Fusions* fusions, bool value) {
+  for (const auto& row : kFusions) fusions->*row.value = value;
+}
+
+// Megatron-LM of 2021 fused what its own CUDA kernels and JIT covered: scale-mask-softmax,
+// bias-GELU, bias-dropout-add, and weight-gradient accumulation (arXiv 2104.04473, section 4.2;
+// NVIDIA/Megatron-LM v2.5, megatron/fused_kernels). RoPE, cross-entropy and the FP8 fusions came
+// later.
+void SetFusionsOf2021(model::Fusions* fusions) {
+  SetAllFusions(fusions, false);
+  fusions->bias_activation = true;
+  fusions->bias_dropout_residual = true;
+  fusions->gradient_accumulation = true;
+  fusions->softmax = true;
+}
+
+// `fusions: megatron-2026`, or a map that switches single ones off or on.
+void LoadFusions(MapReader& reader, model::Fusions* fusions) {
+  const YamlValue* value = reader.Find("fusions");
+  if (value == nullptr) return;
+  if (!value->is_map()) {
+    const int row = reader.ReadChoice("fusions", kFusionSets);
+    if (row == 1) SetFusionsOf2021(fusions);
+    if (row == 2) SetAllFusions(fusions, false);
+    return;
+  }
+  MapReader section = reader.Section("fusions");
+  const int base = section.ReadChoice("base", kFusionSets);
+  if (base == 1) SetFusionsOf2021(fusions);
+  if (base == 2) SetAllFusions(fusions, false);
+  for (const auto& row : kFusions) section.Read(row.name, &(fusions->*row.value));
+  section.Finish();
+}
+
+model::AttentionBackend DefaultAttention(const std::string& architecture) {
+  if (architecture == "volta") return model::AttentionBackend::kUnfused;
+  if (architecture == "ampere") return model::AttentionBackend::kFlash2;
+  return model::AttentionBackend::kCudnn;
+}
+
+void LoadDistributed(MapReader& reader, Scenario* scenario) {
+  Findings& findings = reader.findings();
+  const bool sharding_given = findings.Has("parallel.zero") || findings.Has("parallel.sharding");
+  parallel::DataSharding& sharding = scenario->parallel.sharding;
+  program::OptimizerOptions& optimizer = scenario->optimizer;
+  if (sharding_given) optimizer.distributed = sharding != parallel::DataSharding::kNone;
+  bool distributed = optimizer.distributed;
+  if (reader.Read("distributed", &distributed) && sharding_given &&
+      distributed != optimizer.distributed &&
+      findings.Good({"parallel.zero", "parallel.sharding"})) {
+    reader.Error(
+        "distributed",
+        fmt::format("{} contradicts the parallel section, which shards {}", distributed,
+                    sharding == parallel::DataSharding::kNone ? "nothing" : "optimizer states"));
+  }
+  if (!sharding_given) {
+    optimizer.distributed = distributed;
+    sharding = distributed ? parallel::DataSharding::kOptimizer : parallel::DataSharding::kNone;
+    Default(reader, "distributed", "true", "optimizer states are sharded over data parallel ranks");
+  }
+}
+
+runtime::Perturbation LoadPerturbation(MapReader reader) {
+  using Kind = runtime::PerturbationKind;
+  runtime::Perturbation perturbation;
+  if (!reader.present()) return perturbation;
+  reader.Require({"kind"});
+  const bool kind = reader.ReadName("kind", &perturbation.kind, kPerturbationKinds);
+  std::vector<std::int32_t> ranks;
+  reader.Read("ranks", &ranks, kNotNegative);
+  for (std::int32_t rank : ranks) perturbation.ranks.push_back(RankId(rank));
+  const bool random =
+      perturbation.kind == Kind::kGpuSpeedSpread || perturbation.kind == Kind::kKernelJitter;
+  const bool delayed = perturbation.kind == Kind::kLinkLatency;
+  // Which amount a kind has; the others stay unknown keys.
+  if (!kind || random) {
+    reader.Read("sigma", &perturbation.sigma, Zero::kRefused);
+    reader.Read("seed", &perturbation.seed);
+  }
+  if (!kind || delayed) reader.Read("delay", &perturbation.delay, Zero::kRefused);
+  if (!kind || (!random && !delayed)) reader.Read("factor", &perturbation.factor, Zero::kRefused);
+  if (kind && random) reader.Require({"sigma"});
+  if (kind && delayed) reader.Require({"delay"});
+  if (kind && !random && !delayed) reader.Require({"factor"});
+  if (perturbation.sigma.value() > 1.0) reader.Error("sigma", "more than 100 % of the mean");
+  if (perturbation.factor.value() > 100.0) reader.Error("factor", "more than 100 times nominal");
+  reader.Finish();
+  return perturbation;
+}
+
+}  // namespace
+
+void LoadKernels(MapReader reader, Scenario* scenario) {
+  model::ExecutionConfig& execution = scenario->execution;
+  execution.attention = DefaultAttention(scenario->gpu.architecture);
+  reader.ReadName("attention", &execution.attention, kAttentionBackends);
+  reader.ReadName("context_algorithm", &execution.context_algorithm, kContextAlgorithms);
+  LoadFusions(reader, &execution.fusions);
+  reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
+  Default(reader, "attention", NameOf(execution.attention, kAttentionBackends),
+          "the usual kernel of this GPU's generation");
+  if (scenario->parallel.context > 1) {
+    Default(reader, "context_algorithm", "ring", "Megatron's p2p context parallelism");
+  }
+  Default(reader, "fusions", "megatron-2026",
+          "Megatron-Core with Transformer Engine of 2024 and later");
+  Default(reader, "fidelity", "analytic", "tile and wave model with fitted constants");
+  reader.Finish();
+}
+
+void LoadOptimizer(MapReader reader, Scenario* scenario) {
+  program::OptimizerOptions& optimizer = scenario->optimizer;
+  constexpr std::string_view kNames[] = {"adam"};
+  (void)reader.ReadChoice("name", kNames);
+  LoadDistributed(reader, scenario);
+  const bool gradient =
+      reader.ReadName("gradient_dtype", &optimizer.gradient_dtype, kGradientTypes);
+  scenario->execution.gradient_accumulation = optimizer.gradient_dtype;
+  reader.ReadName("accumulation_dtype", &scenario->execution.gradient_accumulation, kGradientTypes);
+  if (scenario->execution.recipe == Recipe::kFp16) {
+    optimizer.parameter_gather_dtype = DataType::kFp16;
+  } else if (scenario->execution.recipe == Recipe::kFp32) {
+    optimizer.parameter_gather_dtype = DataType::kFp32;
+  }
+  reader.ReadName("parameter_gather_dtype", &optimizer.parameter_gather_dtype, kGatherTypes);
+  reader.Read("gradient_norm", &optimizer.gradient_norm);
+  reader.Read("post_validation", &optimizer.post_validation);
+  if (!gradient) {
+    Default(reader, "gradient_dtype", "fp32", "Megatron accumulates and reduces gradients in fp32");
+  }
+  Default(reader, "parameter_gather_dtype", NameOf(optimizer.parameter_gather_dtype, kDataTypes),
+          "parameters are gathered in the precision they are kept in");
+  Default(reader, "gradient_norm", "true", "gradients are clipped by their global norm");
+  reader.Finish();
+}
+
+void LoadOverlap(MapReader reader, Scenario* scenario) {
+  program::OverlapOptions& overlap = scenario->overlap;
+  reader.Read("gradient_reduce", &overlap.gradient_reduce);
+  reader.Read("parameter_gather", &overlap.parameter_gather);
+  reader.Read("parameter_gather_with_optimizer_step",
+              &overlap.parameter_gather_with_optimizer_step);
+  const YamlValue* table = reader.Find("tensor_parallel");
+  if (table != nullptr && table->is_map()) {
+    LoadTensorOverlap(reader.Section("tensor_parallel"), &overlap.tensor_parallel);
+  } else if (table != nullptr && !table->is_scalar()) {
+    reader.Error("tensor_parallel", "expected the name of a table, or none");
+  }
+  const bool interleaved = scenario->parallel.virtual_stages > 1;
+  overlap.point_to_point =
+      interleaved ? program::PointToPoint::kPostedAhead : program::PointToPoint::kBatchedBlocking;
+  reader.ReadName("p2p", &overlap.point_to_point, kPointToPoint);
+  reader.Read("expert_all_to_all", &overlap.expert_all_to_all);
+  reader.Read("shared_experts", &scenario->execution.shared_expert_overlap);
+  reader.Read("delay_weight_gradient", &overlap.delay_weight_gradient);
+  reader.Read("bucket_size", &overlap.bucket_size);
+  reader.Read("fsdp_prefetch", &overlap.fsdp_prefetch, {0, 1024});
+  reader.Read("fsdp_reshard_after_forward", &overlap.fsdp_reshard_after_forward);
+  Default(reader, "gradient_reduce", "true", "gradients are reduced under the backward pass");
+  Default(reader, "parameter_gather", "true", "parameters are gathered under the forward pass");
+  if (scenario->parallel.tensor > 1) {
+    Default(reader, "tensor_parallel", "none", "TP collectives run before and after their GEMMs");
+  }
+  if (scenario->parallel.pipeline > 1) {
+    Default(reader, "p2p", interleaved ? "posted-ahead" : "blocking",
+            interleaved ? "Megatron-Bridge overlaps p2p when there are virtual stages"
+                        : "Megatron overlaps p2p only when there are virtual stages");
+  }
+  reader.Finish();
+}
+
+void LoadPerturbations(MapReader& root, Scenario* scenario) {
+  const YamlValue* list = root.Find("perturbations");
+  if (list == nullptr) return;
+  if (!list->is_sequence()) return root.Error("perturbations", "expected a list");
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const std::string path = fmt::format("perturbations.{}", i);
+    scenario->perturbations.push_back(
+        LoadPerturbation(MapReader(&list->items[i], path, &root.findings())));
+  }
+}
+
+}  // namespace quadrille::scenario

@@ -1,0 +1,145 @@
+// The run file is parsed to a tree; overrides change the tree; names in it are replaced by the
+// files they name; then each section is read into its part of the value, sizes are derived, and
+// sections are checked against each other. Reading goes on after a problem, so that one call
+// reports all of them.
+#include "sim/scenario/scenario_loader.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "sim/base/nearest.h"
+#include "sim/scenario/cluster_loader.h"
+#include "sim/scenario/collectives_loader.h"
+#include "sim/scenario/cross_checks.h"
+#include "sim/scenario/derivation.h"
+#include "sim/scenario/findings.h"
+#include "sim/scenario/gpu_loader.h"
+#include "sim/scenario/library.h"
+#include "sim/scenario/model_loader.h"
+#include "sim/scenario/overrides.h"
+#include "sim/scenario/run_sections.h"
+#include "sim/scenario/scenario_hash.h"
+#include "sim/scenario/text_checks.h"
+#include "sim/scenario/yaml_reader.h"
+
+namespace quadrille::scenario {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string DirectoryOf(const std::string& file) {
+  const fs::path parent = fs::path(file).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+std::vector<std::string> SearchedDirectories(const std::string& file, const LoadOptions& options) {
+  std::vector<std::string> directories = {DirectoryOf(file)};
+  directories.insert(directories.end(), options.scenario_path.begin(), options.scenario_path.end());
+  if (!options.shipped_directory.empty()) directories.push_back(options.shipped_directory);
+  return directories;
+}
+
+void LoadHardware(MapReader& root, Scenario* scenario) {
+  MapReader cluster = root.Section("cluster");
+  LoadCluster(cluster, &scenario->cluster);
+  LoadGpu(cluster.Section("gpu"), &scenario->gpu, &scenario->efficiency);
+  scenario->cluster.gpu = scenario->gpu.name;
+  LoadCollectives(cluster.Section("collectives"), &scenario->collectives);
+  if (cluster.present()) cluster.Require({"collectives"});
+  cluster.Finish();
+}
+
+void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
+  if (!root.present()) return;
+  GivenSizes given;
+  if (root.Read("name", &scenario->name) && scenario->name != Stem(file)) {
+    root.Error("name", fmt::format("{} is not the name of the file, {}", Quoted(scenario->name),
+                                   Quoted(Stem(file))));
+  }
+  root.Read("description", &scenario->description);
+  LoadModel(root.Section("model"), &scenario->model);
+  LoadHardware(root, scenario);
+  root.Read("nodes", &given.nodes, {1, 1 << 20});
+  root.Read("gpus", &given.gpus, {1, 1 << 24});
+  LoadParallel(root.Section("parallel"), &given, scenario);
+  LoadSchedule(root.Section("schedule"), DirectoryOf(file), scenario);
+  LoadTraining(root.Section("training"), &given, scenario);
+  LoadExpertExecution(root.Section("experts"), scenario);
+  LoadLayout(root.Section("layout"), scenario);
+  LoadKernels(root.Section("kernels"), scenario);
+  LoadOptimizer(root.Section("optimizer"), scenario);
+  LoadOverlap(root.Section("overlap"), scenario);
+  LoadPlacement(root.Section("placement"), scenario);
+  LoadHost(root.Section("host"), scenario);
+  LoadNetwork(root.Section("network"), scenario);
+  LoadPerturbations(root, scenario);
+  root.Read("seed", &scenario->seed);
+  root.Require({"model", "cluster", "training"});
+  root.Finish();
+  DeriveSizes(given, &root.findings(), scenario);
+  scenario->execution.sharding = scenario->parallel.layer_sharding();
+  CrossCheck(&root.findings(), *scenario);
+}
+
+}  // namespace
+
+Result<Scenario> LoadScenarioText(const std::string& text, const std::string& file,
+                                  const LoadOptions& options) {
+  Findings findings;
+  Scenario scenario;
+  scenario.name = Stem(file);
+  scenario.source_text = text;
+  const Library library(SearchedDirectories(file, options), file);
+  std::optional<YamlValue> tree = ParseYaml(text, file, findings.problems());
+  if (tree && tree->is_map()) {
+    for (const std::string& override : options.overrides) {
+      ApplyOverride(override, &*tree, library, &findings);
+    }
+    library.ExpandAll(&*tree, &findings);
+  }
+  if (tree) LoadRun(MapReader(&*tree, "", &findings), file, &scenario);
+  if (findings.any_problem()) return tl::unexpected(findings.TakeProblems());
+  scenario.warnings = findings.TakeWarnings();
+  scenario.assumptions = findings.TakeAssumptions();
+  scenario.hash = HashOf(scenario);
+  return scenario;
+}
+
+Result<Scenario> LoadScenario(const std::string& file, const LoadOptions& options) {
+  std::string path = file;
+  std::error_code error;
+  if (!fs::exists(file, error)) {
+    const Library library(SearchedDirectories(file, options), "");
+    const bool name = fs::path(file).filename() == file;
+    if (name) path = library.Locate("runs", file);
+    if (!name || path.empty()) {
+      const std::vector<std::string> known = library.NamesOf("runs");
+      const std::vector<std::string_view> views(known.begin(), known.end());
+      const std::string_view nearest = Nearest(Stem(file), views);
+      return Error(
+          fmt::format("no such file{}",
+                      nearest.empty() ? "" : fmt::format("; did you mean the run '{}'?", nearest)),
+          {file, 0, 0});
+    }
+  }
+  const Result<std::string> text = ReadTextFile(path);
+  if (!text) return tl::unexpected(text.error());
+  return LoadScenarioText(*text, path, options);
+}
+
+std::string ShippedDirectory(const std::string& executable) {
+  std::error_code error;
+  fs::path directory = fs::canonical(executable, error).parent_path();
+  if (error) directory = fs::path(executable).parent_path();
+  // Beside the binary; build/PRESET/quadrille in a source tree; bin/quadrille in an installation.
+  for (const fs::path& candidate :
+       {directory / "scenarios", directory / ".." / ".." / "scenarios",
+        directory / ".." / "scenarios", directory / ".." / "share" / "quadrille" / "scenarios",
+        fs::path(QUADRILLE_SHIPPED_SCENARIOS)}) {
+    if (fs::is_directory(candidate / "runs", error)) return candidate.lexically_normal().string();
+  }
+  return "";
+}
+
+}  // namespace quadrille::scenario

@@ -1,0 +1,280 @@
+#include "sim/scenario/yaml_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sim/base/nearest.h"
+#include "sim/scenario/text_checks.h"
+
+namespace quadrille::scenario {
+namespace {
+
+// Abbreviations that people try first, and the keys they mean.
+struct Synonym {
+  std::string_view tried;
+  std::string_view meant;
+};
+constexpr Synonym kSynonyms[] = {
+    {"tp", "tensor"},
+    {"pp", "pipeline"},
+    {"cp", "context"},
+    {"ep", "expert"},
+    {"etp", "expert_tensor"},
+    {"dp", "data"},
+    {"vp", "virtual_stages"},
+    {"vpp", "virtual_stages"},
+    {"sp", "sequence"},
+    {"mbs", "micro_batch"},
+    {"gbs", "global_batch"},
+    {"seq_length", "sequence_length"},
+    {"seq_len", "sequence_length"},
+    {"vocab_size", "vocabulary"},
+    {"num_layers", "layers"},
+    {"hidden_size", "hidden"},
+    {"num_attention_heads", "heads"},
+    {"num_query_groups", "kv_heads"},
+    {"ffn_hidden_size", "ffn_hidden"},
+};
+
+std::string_view KindName(YamlValue::Kind kind) {
+  switch (kind) {
+    case YamlValue::Kind::kNull: return "nothing";
+    case YamlValue::Kind::kScalar: return "a single value";
+    case YamlValue::Kind::kSequence: return "a list";
+    case YamlValue::Kind::kMap: return "a map";
+  }
+  return "?";
+}
+
+std::string_view MeantBy(std::string_view tried, std::span<const std::string_view> known) {
+  for (const Synonym& synonym : kSynonyms) {
+    if (synonym.tried == tried &&
+        std::find(known.begin(), known.end(), synonym.meant) != known.end()) {
+      return synonym.meant;
+    }
+  }
+  return Nearest(tried, known);
+}
+
+}  // namespace
+
+MapReader::MapReader(const YamlValue* value, std::string path, Findings* findings)
+    : path_(std::move(path)), findings_(findings) {
+  if (value == nullptr) return;
+  if (!findings_->Has(path_)) findings_->Place(path_, value->position);
+  if (value->is_map()) {
+    map_ = value;
+    return;
+  }
+  findings_->Fail(path_);
+  findings_->Error(value->position,
+                   fmt::format("{}expected a map of keys, got {}",
+                               path_.empty() ? "" : path_ + ": ", KindName(value->kind)));
+}
+
+std::string MapReader::PathOf(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void MapReader::Error(std::string_view key, std::string_view message) {
+  const std::string path = PathOf(key);
+  findings_->Fail(path);
+  findings_->ErrorAt(path, message);
+}
+
+const YamlValue* MapReader::Find(std::string_view key) {
+  const bool first = std::find(known_.begin(), known_.end(), key) == known_.end();
+  if (first) known_.push_back(key);
+  if (map_ == nullptr) return nullptr;
+  const YamlEntry* entry = map_->Find(key);
+  if (entry == nullptr) return nullptr;
+  if (first) {
+    // A map or list is named by its key, unless it came from another file.
+    const bool elsewhere = entry->value.position.file != entry->position.file;
+    findings_->Place(PathOf(key), entry->value.is_scalar() || elsewhere ? entry->value.position
+                                                                        : entry->position);
+  }
+  if (!entry->value.is_null()) return &entry->value;
+  if (first) Error(key, "has no value");
+  return nullptr;
+}
+
+const YamlValue* MapReader::FindScalar(std::string_view key, bool plain) {
+  const YamlValue* value = Find(key);
+  if (value == nullptr) return nullptr;
+  if (!value->is_scalar()) {
+    Error(key, fmt::format("expected a single value, got {}", KindName(value->kind)));
+    return nullptr;
+  }
+  if (plain && value->quoted) {
+    Error(key, fmt::format("the quotes make {} a string; write it without", Quoted(value->text)));
+    return nullptr;
+  }
+  return value;
+}
+
+template <typename T, typename Parse>
+bool MapReader::ReadParsed(std::string_view key, T* out, Parse parse, bool plain) {
+  const YamlValue* value = FindScalar(key, plain);
+  if (value == nullptr) return false;
+  const auto parsed = parse(value->text);
+  if (!parsed) {
+    Error(key, parsed.error());
+    return false;
+  }
+  *out = *parsed;
+  return true;
+}
+
+bool MapReader::Read(std::string_view key, bool* out) {
+  return ReadParsed(key, out, ParseBool, true);
+}
+
+bool MapReader::Read(std::string_view key, std::string* out) {
+  const YamlValue* value = FindScalar(key, false);
+  if (value == nullptr) return false;
+  if (value->text.empty()) {
+    Error(key, "is an empty string");
+    return false;
+  }
+  *out = value->text;
+  return true;
+}
+
+bool MapReader::Read(std::string_view key, std::int32_t* out, Range<std::int32_t> range) {
+  std::int64_t value = 0;
+  if (!ReadParsed(key, &value, ParseInteger, true)) return false;
+  if (value < range.minimum || value > range.maximum) {
+    Error(key, fmt::format("{} is not between {} and {}", value, range.minimum, range.maximum));
+    return false;
+  }
+  *out = static_cast<std::int32_t>(value);
+  return true;
+}
+
+bool MapReader::Read(std::string_view key, std::uint64_t* out) {
+  return ReadParsed(key, out, ParseUnsigned, true);
+}
+
+bool MapReader::Read(std::string_view key, double* out, Range<double> range) {
+  double value = 0;
+  if (!ReadParsed(key, &value, ParseNumber, true)) return false;
+  if (value < range.minimum || value > range.maximum) {
+    Error(key, fmt::format("{} is not between {} and {}", value, range.minimum, range.maximum));
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+template <typename T>
+bool MapReader::ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(std::string_view),
+                             Zero zero) {
+  T value{};
+  if (!ReadParsed(key, &value, parse, true)) return false;
+  if (zero == Zero::kRefused && value == T{}) {
+    Error(key, "must not be zero");
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool MapReader::Read(std::string_view key, Bytes* out, Zero zero) {
+  return ReadQuantity(key, out, ParseBytes, zero);
+}
+bool MapReader::Read(std::string_view key, BytesPerSecond* out, Zero zero) {
+  return ReadQuantity(key, out, ParseBandwidth, zero);
+}
+bool MapReader::Read(std::string_view key, FlopsPerSecond* out, Zero zero) {
+  return ReadQuantity(key, out, ParseFlopRate, zero);
+}
+bool MapReader::Read(std::string_view key, Duration* out, Zero zero) {
+  return ReadQuantity(key, out, ParseDuration, zero);
+}
+bool MapReader::Read(std::string_view key, Ratio* out, Zero zero) {
+  return ReadQuantity(key, out, ParseRatio, zero);
+}
+bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
+  return ReadQuantity(key, out, ParseParameters, zero);
+}
+
+bool MapReader::Read(std::string_view key, std::vector<std::int32_t>* out,
+                     Range<std::int32_t> range) {
+  const YamlValue* list = Find(key);
+  if (list == nullptr) return false;
+  if (!list->is_sequence()) {
+    Error(key, fmt::format("expected a list such as [0, 1], got {}", KindName(list->kind)));
+    return false;
+  }
+  std::vector<std::int32_t> values;
+  for (const YamlValue& item : list->items) {
+    const Parsed<std::int64_t> value =
+        item.is_scalar() && !item.quoted
+            ? ParseInteger(item.text)
+            : tl::unexpected(fmt::format("expected a whole number, got {}", KindName(item.kind)));
+    std::string message;
+    if (!value) {
+      message = value.error();
+    } else if (*value < range.minimum || *value > range.maximum) {
+      message = fmt::format("{} is not between {} and {}", *value, range.minimum, range.maximum);
+    }
+    if (!message.empty()) {
+      findings_->Fail(PathOf(key));
+      findings_->Error(item.position, fmt::format("{}: {}", PathOf(key), message));
+      return false;
+    }
+    values.push_back(static_cast<std::int32_t>(*value));
+  }
+  *out = std::move(values);
+  return true;
+}
+
+int FindChoice(std::string_view text, std::span<const std::string_view> names,
+               std::string* message) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) return static_cast<int>(i);
+  }
+  const std::string_view nearest = Nearest(text, names);
+  *message = nearest.empty()
+                 ? fmt::format("unknown {}; accepted: {}", Quoted(text), fmt::join(names, ", "))
+                 : fmt::format("unknown {}; did you mean '{}'? accepted: {}", Quoted(text), nearest,
+                               fmt::join(names, ", "));
+  return -1;
+}
+
+int MapReader::ReadChoice(std::string_view key, std::span<const std::string_view> names) {
+  const YamlValue* value = FindScalar(key, false);
+  if (value == nullptr) return -1;
+  std::string message;
+  const int row = FindChoice(value->text, names, &message);
+  if (row < 0) Error(key, message);
+  return row;
+}
+
+MapReader MapReader::Section(std::string_view key) {
+  return MapReader(Find(key), PathOf(key), findings_);
+}
+
+void MapReader::Require(std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys) {
+    if (map_ == nullptr || map_->Find(key) == nullptr) Error(key, "is missing");
+  }
+}
+
+void MapReader::Finish() {
+  if (map_ == nullptr) return;
+  for (const YamlEntry& entry : map_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    const std::string where = path_.empty() ? "" : fmt::format(" in {}", path_);
+    const std::string_view meant = MeantBy(entry.key, known_);
+    findings_->Error(entry.position, meant.empty()
+                                         ? fmt::format("unknown key {}{}", Quoted(entry.key), where)
+                                         : fmt::format("unknown key {}{}; did you mean '{}'?",
+                                                       Quoted(entry.key), where, meant));
+  }
+}
+
+}  // namespace quadrille::scenario
