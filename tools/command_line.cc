@@ -18,7 +18,8 @@ void RunArguments::Add(CLI::App& command) {
       ->required()
       ->type_name("RUN.yaml");
   command
-      .add_option("--set", overrides, "Override a key of the run: --set parallel.tensor=4 (repeatable)")
+      .add_option("--set", overrides,
+                  "Override a key of the run: --set parallel.tensor=4 (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command

@@ -1,4 +1,5 @@
-// What all subcommands share: loading a scenario from the command line, reporting problems, exit statuses.
+// What all subcommands share: loading a scenario from the command line, reporting problems, exit
+// statuses.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,9 +15,9 @@ namespace quadrille::tools {
 
 // Exit statuses of the program.
 inline constexpr int kDone = 0;
-inline constexpr int kAnswerIsNo = 1;    // does not fit, a check failed, a deadlock
-inline constexpr int kWrongInput = 2;    // the call, or a file's text
-inline constexpr int kFileTrouble = 3;   // could not be read or written
+inline constexpr int kAnswerIsNo = 1;   // does not fit, a check failed, a deadlock
+inline constexpr int kWrongInput = 2;   // the call, or a file's text
+inline constexpr int kFileTrouble = 3;  // could not be read or written
 inline constexpr int kInternalError = 70;
 
 // Options of every subcommand that takes a run file.
@@ -38,7 +39,8 @@ void PrintProblems(const Diagnostics& problems);
 // Writes `text` to standard output; a closed or full pipe is kFileTrouble.
 [[nodiscard]] int PrintOutput(const std::string& text);
 
-// Colour and width of standard output: colour only on a terminal, never under NO_COLOR or TERM=dumb.
+// Colour and width of standard output: colour only on a terminal, never under NO_COLOR or
+// TERM=dumb.
 [[nodiscard]] report::TableStyle OutputStyle();
 
 }  // namespace quadrille::tools

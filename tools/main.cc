@@ -1,10 +1,11 @@
 // The one binary: subcommands, and how the process ends.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <unistd.h>
 
 #include "sim/base/log.h"
 #include "sim/report/version.h"

@@ -84,8 +84,9 @@ int Replay(const ReplayArguments& arguments) {
   options.shuffle_ties = arguments.shuffle_ties;
   for (std::int32_t rank : arguments.trace_ranks) {
     if (rank < 0 || rank >= scenario->parallel.world_size()) {
-      PrintProblems({{{}, fmt::format("--trace-ranks {}: ranks are 0 to {}", rank,
-                                      scenario->parallel.world_size() - 1)}});
+      PrintProblems({{{},
+                      fmt::format("--trace-ranks {}: ranks are 0 to {}", rank,
+                                  scenario->parallel.world_size() - 1)}});
       return kWrongInput;
     }
     options.record_ranks.push_back(RankId(rank));
@@ -98,8 +99,8 @@ int Replay(const ReplayArguments& arguments) {
   const report::RunDescription run = simulate::DescribeRun(*scenario);
   std::unique_ptr<report::TraceWriter> trace;
   if (!arguments.trace_file.empty()) {
-    Result<std::unique_ptr<report::TraceWriter>> opened = report::OpenTrace(
-        arguments.trace_file, compiled->program, run, TraceOptionsOf(arguments));
+    Result<std::unique_ptr<report::TraceWriter>> opened =
+        report::OpenTrace(arguments.trace_file, compiled->program, run, TraceOptionsOf(arguments));
     if (!opened) {
       PrintProblems(opened.error());
       return kFileTrouble;
@@ -135,19 +136,23 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("--json", arguments->json_file, "Also write the JSON report to a file")
       ->type_name("FILE");
-  command->add_option("--trace", arguments->trace_file,
-                      "Write a Chrome trace, compressed when the name ends in .gz")
+  command
+      ->add_option("--trace", arguments->trace_file,
+                   "Write a Chrome trace, compressed when the name ends in .gz")
       ->type_name("FILE");
   command->add_option("--trace-level", arguments->trace_level, "action, window or kernel")
       ->check(CLI::IsMember({"action", "window", "kernel"}));
-  command->add_option("--trace-layout", arguments->trace_layout,
-                      "merged (one file) or kineto (one file per rank)")
+  command
+      ->add_option("--trace-layout", arguments->trace_layout,
+                   "merged (one file) or kineto (one file per rank)")
       ->check(CLI::IsMember({"merged", "kineto"}));
-  command->add_option("--trace-ranks", arguments->trace_ranks,
-                      "Ranks to trace instead of one per pipeline stage: 0,8,16")
+  command
+      ->add_option("--trace-ranks", arguments->trace_ranks,
+                   "Ranks to trace instead of one per pipeline stage: 0,8,16")
       ->delimiter(',');
-  command->add_option("--shuffle-ties", arguments->shuffle_ties,
-                      "Serve simultaneous events in another order; no result changes")
+  command
+      ->add_option("--shuffle-ties", arguments->shuffle_ties,
+                   "Serve simultaneous events in another order; no result changes")
       ->type_name("SEED");
   command->add_flag("--unfold", arguments->unfold,
                     "Simulate every rank instead of one per class of equal ranks");

@@ -6,10 +6,10 @@
 namespace quadrille {
 
 void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fputs(fmt::format("{}:{}: internal error: {} does not hold: {}\n", file, line, condition,
-                         message)
-                 .c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("{}:{}: internal error: {} does not hold: {}\n", file, line, condition, message)
+          .c_str(),
+      stderr);
   std::abort();
 }
 

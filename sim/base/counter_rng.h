@@ -1,8 +1,9 @@
 // Counter-based randomness: a number is a function of a seed and of what it is for.
 //
-// No generator state, so a draw depends neither on event order nor on how many draws came before, and two schedules of
-// the same work see the same luck (common random numbers). Mixing is SplitMix64 (Steele, Lea, Flood, "Fast splittable
-// pseudorandom number generators", OOPSLA 2014, figure 16), applied once per key.
+// No generator state, so a draw depends neither on event order nor on how many draws came before,
+// and two schedules of the same work see the same luck (common random numbers). Mixing is
+// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
+// figure 16), applied once per key.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ template <typename... Keys>
   return static_cast<double>(hash >> 11) * 0x1.0p-53;
 }
 
-// Standard normal to within 5e-4 in distribution and bounded to +-6: the sum of twelve uniforms less six (Irwin-Hall).
-// Chosen over Box-Muller because it needs no libm transcendental, so every machine draws the same bits.
+// Standard normal to within 5e-4 in distribution and bounded to +-6: the sum of twelve uniforms
+// less six (Irwin-Hall). Chosen over Box-Muller because it needs no libm transcendental, so every
+// machine draws the same bits.
 [[nodiscard]] constexpr double Normal(std::uint64_t hash) {
   double sum = -6.0;
   for (std::uint64_t i = 0; i < 12; ++i) sum += Uniform(Mix(hash + i));

@@ -1,7 +1,8 @@
 // A run's fingerprint: a commutative 64-bit digest of what completed where and when.
 //
-// Addition commutes, so two runs that complete the same operations at the same times agree whatever order ties were
-// served in. It is printed in every report and is the regression oracle of the test suite.
+// Addition commutes, so two runs that complete the same operations at the same times agree whatever
+// order ties were served in. It is printed in every report and is the regression oracle of the test
+// suite.
 #pragma once
 
 #include <cstdint>

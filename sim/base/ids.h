@@ -20,9 +20,9 @@ class Id {
   std::int32_t value_ = 0;
 };
 
-using RankId = Id<struct RankTag>;            // global rank, 0-based
-using StageId = Id<struct StageTag>;          // global pipeline (virtual) stage
+using RankId = Id<struct RankTag>;    // global rank, 0-based
+using StageId = Id<struct StageTag>;  // global pipeline (virtual) stage
 using MicrobatchId = Id<struct MicrobatchTag>;
-using ChunkId = Id<struct ChunkTag>;          // local virtual stage on one pipeline rank
+using ChunkId = Id<struct ChunkTag>;  // local virtual stage on one pipeline rank
 
 }  // namespace quadrille

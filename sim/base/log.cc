@@ -7,8 +7,8 @@
 namespace quadrille {
 
 void SetLogVerbosity(int verbosity) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "quadrille", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  auto logger = std::make_shared<spdlog::logger>("quadrille",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_st>());
   logger->set_pattern("%l: %v");
   logger->set_level(verbosity <= 0   ? spdlog::level::warn
                     : verbosity == 1 ? spdlog::level::info

@@ -20,8 +20,9 @@ enum class DataType : std::uint8_t { kFp32, kFp16, kBf16, kFp8, kFp4 };
   return 0.0;
 }
 
-// A training recipe: what the linear layers' GEMMs compute in, and how scales are found. Attention, norms, router, embedding
-// and the LM head stay in 16 bits under every recipe (Transformer Engine's default).
+// A training recipe: what the linear layers' GEMMs compute in, and how scales are found. Attention,
+// norms, router, embedding and the LM head stay in 16 bits under every recipe (Transformer Engine's
+// default).
 enum class Recipe : std::uint8_t {
   kFp32,
   kFp16,

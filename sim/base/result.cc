@@ -8,6 +8,7 @@ std::string ToString(const Diagnostic& diagnostic) {
   const SourcePosition& at = diagnostic.position;
   if (at.file.empty()) return diagnostic.message;
   if (at.line == 0) return fmt::format("{}: {}", at.file, diagnostic.message);
+  if (at.column == 0) return fmt::format("{}:{}: {}", at.file, at.line, diagnostic.message);
   return fmt::format("{}:{}:{}: {}", at.file, at.line, at.column, diagnostic.message);
 }
 

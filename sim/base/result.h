@@ -1,7 +1,7 @@
 // Result<T>: a value, or everything that is wrong with the user's input.
 //
-// A loader collects all problems before it gives up, hence a list. A Diagnostic without a file speaks of the call itself
-// (a flag, a combination of keys).
+// A loader collects all problems before it gives up, hence a list. A Diagnostic without a file
+// speaks of the call itself (a flag, a combination of keys).
 #pragma once
 
 #include <string>

@@ -12,8 +12,7 @@ constexpr double kMaxPicoseconds = 9.2e18;
 }  // namespace
 
 Duration FromPicoseconds(double picoseconds) {
-  QUADRILLE_CHECK(std::abs(picoseconds) < kMaxPicoseconds, "time out of range: {} ps",
-                  picoseconds);
+  QUADRILLE_CHECK(std::abs(picoseconds) < kMaxPicoseconds, "time out of range: {} ps", picoseconds);
   return Duration(std::llround(picoseconds));
 }
 

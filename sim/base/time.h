@@ -1,7 +1,8 @@
 // Simulated time: signed 64-bit picoseconds behind std::chrono (range 106 days).
 //
-// Integer time adds in any order to the same sum, so ties, folding and goldens are exact. Doubles become time in one
-// place, FromPicoseconds and FromSeconds over it, which round to the nearest picosecond.
+// Integer time adds in any order to the same sum, so ties, folding and goldens are exact. Doubles
+// become time in one place, FromPicoseconds and FromSeconds over it, which round to the nearest
+// picosecond.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,8 @@ namespace quadrille {
 
 using Duration = std::chrono::duration<std::int64_t, std::pico>;
 
-// The clock of a simulated run. Time zero is the start of the step. It has no now(): the engine's clock is state of a run.
+// The clock of a simulated run. Time zero is the start of the step. It has no now(): the engine's
+// clock is state of a run.
 struct SimClock {
   using duration = Duration;
   using rep = Duration::rep;

@@ -1,7 +1,8 @@
 // Physical quantities as types: a byte count is not a FLOP count, and a rate is neither.
 //
-// One template gives every quantity explicit construction and only those operators that mean something. Rates are per
-// second and bandwidths are per direction, always. Sizes are decimal inside; GiB and GB differ only where text is read.
+// One template gives every quantity explicit construction and only those operators that mean
+// something. Rates are per second and bandwidths are per direction, always. Sizes are decimal
+// inside; GiB and GB differ only where text is read.
 #pragma once
 
 #include <cmath>

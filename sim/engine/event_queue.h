@@ -1,11 +1,13 @@
 // The event list: a 4-ary heap over one 128-bit key.
 //
-// An event is its key and nothing else: (time, phase, entity, generation), ordered by content. Insertion order plays no part,
-// so adding an unrelated event never reorders others. Handlers read arrays indexed by the entity. Four children per node
-// halve the depth of a binary heap and share a cache line; at the 16 to 10^4 pending events of a run this beats every other
-// comparison queue measured, std::priority_queue included (bench/event_queue_bench.cc).
+// An event is its key and nothing else: (time, phase, entity, generation), ordered by content.
+// Insertion order plays no part, so adding an unrelated event never reorders others. Handlers read
+// arrays indexed by the entity. Four children per node halve the depth of a binary heap and share a
+// cache line; at the 16 to 10^4 pending events of a run this beats every other comparison queue
+// measured, std::priority_queue included (bench/event_queue_bench.cc).
 //
-// Invariants: (1) keys_[i] <= keys_[4i+1 .. 4i+4]; (2) times are non-negative, so the time's 64 bits order as unsigned.
+// Invariants: (1) keys_[i] <= keys_[4i+1 .. 4i+4]; (2) times are non-negative, so the time's 64
+// bits order as unsigned.
 #pragma once
 
 #include <cstddef>
@@ -78,7 +80,8 @@ class EventQueue {
     if (!keys_.empty()) SiftDown(last);
   }
 
-  // Pop and Push in one descent: what a lane does that goes from one operation to the next. REQUIRES: not empty.
+  // Pop and Push in one descent: what a lane does that goes from one operation to the next.
+  // REQUIRES: not empty.
   void ReplaceTop(const Event& event) { SiftDown(Pack(event)); }
 
  private:

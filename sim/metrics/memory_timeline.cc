@@ -46,8 +46,9 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
   timeline.left_over = activations;
   timeline.components.push_back({"activations", peak_activation_bytes});
   timeline.components.push_back({"workspace", peak_workspace});
-  std::stable_sort(timeline.components.begin(), timeline.components.end(),
-                   [](const MemoryComponent& a, const MemoryComponent& b) { return a.bytes > b.bytes; });
+  std::stable_sort(
+      timeline.components.begin(), timeline.components.end(),
+      [](const MemoryComponent& a, const MemoryComponent& b) { return a.bytes > b.bytes; });
   return timeline;
 }
 

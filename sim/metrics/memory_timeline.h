@@ -1,4 +1,5 @@
-// Memory of one rank over a step: what stays, plus what actions allocate when they begin and free when they end.
+// Memory of one rank over a step: what stays, plus what actions allocate when they begin and free
+// when they end.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ struct MemoryTimeline {
   std::vector<MemoryComponent> components;  // at the peak, largest first
   std::int32_t peak_activations = 0;        // forwards whose memory is not yet all freed, at most
   MemoryCurve curve;
-  Bytes left_over;                          // allocated minus freed over the whole step: 0 in a correct program
+  Bytes left_over;  // allocated minus freed over the whole step: 0 in a correct program
 };
 
-// A segment's workspace counts while it runs. Frees at an instant precede allocations at the same instant, as an allocator sees
-// them on one stream.
+// A segment's workspace counts while it runs. Frees at an instant precede allocations at the same
+// instant, as an allocator sees them on one stream.
 [[nodiscard]] MemoryTimeline TraceMemory(const program::RankProgram& program,
                                          const program::RankResult& rank);
 

@@ -1,7 +1,8 @@
 // From accounts to figures. Definitions: README.md beside this file.
 //
-// Means over ranks weigh each simulated rank by its multiplicity. The pipeline's makespan runs from the start of the step to the
-// end of the last action; idle outside actions within it is the bubble. The optimizer and what follows are not part of it.
+// Means over ranks weigh each simulated rank by its multiplicity. The pipeline's makespan runs from
+// the start of the step to the end of the last action; idle outside actions within it is the
+// bubble. The optimizer and what follows are not part of it.
 #include "sim/metrics/step_metrics.h"
 
 #include <algorithm>
@@ -170,7 +171,8 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
     stage.layers = facts.stage_layers[p];
     stage.parameters = facts.stage_parameters[p];
     stage.states = result.ranks[r].states;
-    stage.bubble = Share(ToSeconds(makespan.time_since_epoch() - spans.inside), ToSeconds(makespan));
+    stage.bubble =
+        Share(ToSeconds(makespan.time_since_epoch() - spans.inside), ToSeconds(makespan));
     MemoryTimeline memory = TraceMemory(program.programs[p], result.ranks[r]);
     stage.peak_memory = memory.peak;
     stage.peak_at = memory.peak_at;
@@ -180,10 +182,12 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
     report.memory_curves.push_back(std::move(memory.curve));
     report.stages.push_back(std::move(stage));
   }
-  std::sort(report.stages.begin(), report.stages.end(),
-            [](const StageReport& a, const StageReport& b) { return a.pipeline_rank < b.pipeline_rank; });
-  std::sort(report.memory_curves.begin(), report.memory_curves.end(),
-            [](const MemoryCurve& a, const MemoryCurve& b) { return a.pipeline_rank < b.pipeline_rank; });
+  std::sort(
+      report.stages.begin(), report.stages.end(),
+      [](const StageReport& a, const StageReport& b) { return a.pipeline_rank < b.pipeline_rank; });
+  std::sort(
+      report.memory_curves.begin(), report.memory_curves.end(),
+      [](const MemoryCurve& a, const MemoryCurve& b) { return a.pipeline_rank < b.pipeline_rank; });
   for (const StageReport& stage : report.stages) {
     if (stage.peak_memory > report.peak_memory) {
       report.peak_memory = stage.peak_memory;
@@ -194,8 +198,8 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
   report.out_of_memory = report.peak_memory > facts.memory_capacity;
 }
 
-// Shares of peak FLOPs over the step: each state's time is lost entirely but compute, which is useful only as far as it achieves
-// model FLOPs.
+// Shares of peak FLOPs over the step: each state's time is lost entirely but compute, which is
+// useful only as far as it achieves model FLOPs.
 void ComputeWaterfall(const program::Program& program, const program::RunResult& result,
                       StepReport& report) {
   const double step = ToSeconds(report.step_time);
@@ -243,7 +247,8 @@ StepReport ComputeStepReport(const program::Program& program, const program::Run
   const double step = ToSeconds(report.step_time);
   const double gpus = program.world_size;
   report.tokens_per_second_per_gpu = static_cast<double>(facts.tokens_per_step) / step / gpus;
-  report.model_flops_per_gpu_causal = FlopsPerSecond(facts.model_flops_causal.value() / step / gpus);
+  report.model_flops_per_gpu_causal =
+      FlopsPerSecond(facts.model_flops_causal.value() / step / gpus);
   report.model_flops_per_gpu_full = FlopsPerSecond(facts.model_flops_full.value() / step / gpus);
   report.peak_flops = facts.peak_flops;
   report.mfu_causal = Ratio(report.model_flops_per_gpu_causal / facts.peak_flops);

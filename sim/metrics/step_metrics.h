@@ -13,14 +13,14 @@
 namespace quadrille::metrics {
 
 struct StepFacts {
-  std::int64_t tokens_per_step = 0;             // over the whole cluster
-  FlopCount model_flops_causal;                 // of the step, over the whole cluster
+  std::int64_t tokens_per_step = 0;  // over the whole cluster
+  FlopCount model_flops_causal;      // of the step, over the whole cluster
   FlopCount model_flops_full;
   FlopsPerSecond peak_flops;
   Bytes memory_capacity;
-  std::int64_t microbatches = 0;                // per replica
-  std::vector<std::string> stage_layers;        // by pipeline rank
-  std::vector<ParameterCount> stage_parameters; // by pipeline rank, on one GPU
+  std::int64_t microbatches = 0;                 // per replica
+  std::vector<std::string> stage_layers;         // by pipeline rank
+  std::vector<ParameterCount> stage_parameters;  // by pipeline rank, on one GPU
 };
 
 // REQUIRES: `result` comes from a run of `program`. CHECKs the accounting identity of every rank.

@@ -1,7 +1,8 @@
-// The figures of one simulated step: what `replay` reports, as a plain value that every output format renders.
+// The figures of one simulated step: what `replay` reports, as a plain value that every output
+// format renders.
 //
-// Definitions stand in README.md beside this file. All times are simulated; means over ranks weigh a folded rank by its
-// multiplicity.
+// Definitions stand in README.md beside this file. All times are simulated; means over ranks weigh
+// a folded rank by its multiplicity.
 #pragma once
 
 #include <array>
@@ -17,19 +18,20 @@ namespace quadrille::metrics {
 
 // One family of communication, by the dimension of parallelism that causes it.
 struct CommunicationReport {
-  std::string name;            // tp, cp, ep, pp, dp
-  Duration total{0};           // transfers running, mean over ranks
-  Duration overlapped{0};      // of it, hidden behind other work
-  Duration exposed{0};         // the compute lane waited for it; mean over ranks
-  Duration exposed_max{0};     // on the worst rank
-  Bytes bytes;                 // bus-normalised, mean over ranks
+  std::string name;              // tp, cp, ep, pp, dp
+  Duration total{0};             // transfers running, mean over ranks
+  Duration overlapped{0};        // of it, hidden behind other work
+  Duration exposed{0};           // the compute lane waited for it; mean over ranks
+  Duration exposed_max{0};       // on the worst rank
+  Bytes bytes;                   // bus-normalised, mean over ranks
   BytesPerSecond bus_bandwidth;  // bytes over total
 };
 
 struct BubbleReport {
   Ratio of_makespan;  // idle outside actions over (ranks x pipeline makespan)
   Ratio of_ideal;     // the same idle over the time inside actions
-  Ratio of_span;      // largest, over ranks, of idle between a rank's first and last action over that span
+  Ratio of_span;  // largest, over ranks, of idle between a rank's first and last action over that
+                  // span
 };
 
 struct MemoryComponent {
@@ -39,9 +41,10 @@ struct MemoryComponent {
 
 struct StageReport {
   std::int32_t pipeline_rank = 0;
-  std::string layers;               // "16 decoder layers, embedding"
-  std::array<Duration, program::kRankStates> states{};  // of the stage's first simulated rank; sums to the step
-  Ratio bubble;                     // idle outside actions over the pipeline's makespan
+  std::string layers;  // "16 decoder layers, embedding"
+  std::array<Duration, program::kRankStates>
+      states{};  // of the stage's first simulated rank; sums to the step
+  Ratio bubble;  // idle outside actions over the pipeline's makespan
   Bytes peak_memory;
   TimePoint peak_at;
   std::vector<MemoryComponent> components;  // at the peak, largest first
@@ -56,7 +59,8 @@ struct MemoryCurve {
   std::vector<Bytes> levels;
 };
 
-// From peak to achieved: shares of the GPU's peak FLOPs over the step that sum to 1 with the achieved MFU.
+// From peak to achieved: shares of the GPU's peak FLOPs over the step that sum to 1 with the
+// achieved MFU.
 struct WaterfallStep {
   std::string cause;
   Ratio share;
@@ -65,12 +69,14 @@ struct WaterfallStep {
 struct StepReport {
   Duration step_time{0};
   double tokens_per_second_per_gpu = 0.0;
-  FlopsPerSecond model_flops_per_gpu_causal;  // model FLOPs per second and GPU, causal attention halved
-  FlopsPerSecond model_flops_per_gpu_full;    // the same, attention as a full square
-  FlopsPerSecond peak_flops;                  // of the precision of the linear layers: the denominator of MFU and HFU
+  FlopsPerSecond
+      model_flops_per_gpu_causal;  // model FLOPs per second and GPU, causal attention halved
+  FlopsPerSecond model_flops_per_gpu_full;  // the same, attention as a full square
+  FlopsPerSecond
+      peak_flops;  // of the precision of the linear layers: the denominator of MFU and HFU
   Ratio mfu_causal;
   Ratio mfu_full;
-  Ratio hfu;                                  // executed FLOPs, recomputation included
+  Ratio hfu;  // executed FLOPs, recomputation included
   BubbleReport bubble;
   std::vector<CommunicationReport> communication;
   std::array<Duration, program::kRankStates> states{};  // mean over ranks
@@ -85,7 +91,7 @@ struct StepReport {
 
   std::int64_t world_size = 0;
   std::int64_t simulated_ranks = 0;
-  std::int64_t operations = 0;     // executed by the simulator
+  std::int64_t operations = 0;  // executed by the simulator
   std::int64_t microbatches = 0;
   std::uint64_t fingerprint = 0;
 };

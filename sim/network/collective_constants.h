@@ -1,8 +1,10 @@
-// Named constants of the collective cost law, per kind of cluster. They live in a YAML file, each with its source.
+// Named constants of the collective cost law, per kind of cluster. They live in a YAML file, each
+// with its source.
 //
-// The law of one collective is t(X) = alpha + X / B + gamma sqrt(X), with X the bus-normalised bytes (nccl-tests'
-// PERFORMANCE.md): X = S x 2(n-1)/n for all-reduce, S x (n-1)/n for all-gather, reduce-scatter and all-to-all, S for
-// send/receive. The square root is the ramp of a pipelined chain: with the best chunk size, alpha + X/B + 2 sqrt(a X depth / B).
+// The law of one collective is t(X) = alpha + X / B + gamma sqrt(X), with X the bus-normalised
+// bytes (nccl-tests' PERFORMANCE.md): X = S x 2(n-1)/n for all-reduce, S x (n-1)/n for all-gather,
+// reduce-scatter and all-to-all, S for send/receive. The square root is the ramp of a pipelined
+// chain: with the best chunk size, alpha + X/B + 2 sqrt(a X depth / B).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,8 @@ namespace quadrille::network {
 
 struct Law {
   Duration alpha{0};
-  BytesPerSecond bandwidth;              // B, of bus-normalised bytes
-  Duration gamma_per_sqrt_megabyte{0};   // gamma, per sqrt(1e6 bytes)
+  BytesPerSecond bandwidth;             // B, of bus-normalised bytes
+  Duration gamma_per_sqrt_megabyte{0};  // gamma, per sqrt(1e6 bytes)
 };
 
 // What a communication kernel takes from compute while it runs.
@@ -34,21 +36,23 @@ struct CollectiveConstants {
   Law nvlink_reduce_scatter;
   Law nvlink_all_to_all;
   Law nvlink_send_receive;
-  std::int32_t calibrated_group = 8;   // ranks at which the NVLink laws were measured
-  // Rings across nodes: t = base + intra_steps x intra_step + inter_steps x inter_step + X / (efficiency x NIC sum)
-  // (constants of NCCL's tuner, NVIDIA/nccl:src/graph/tuning.cc, and SimAI's measured node scaling).
+  std::int32_t calibrated_group = 8;  // ranks at which the NVLink laws were measured
+  // Rings across nodes: t = base + intra_steps x intra_step + inter_steps x inter_step + X /
+  // (efficiency x NIC sum) (constants of NCCL's tuner, NVIDIA/nccl:src/graph/tuning.cc, and SimAI's
+  // measured node scaling).
   Duration ring_base{0};
   Duration ring_intra_step{0};
   Duration ring_inter_step{0};
   Duration ring_gamma_per_sqrt_megabyte{0};
   double ring_nic_efficiency = 0.96;
   // Other algorithms across nodes.
-  Duration tree_inter_step{0};         // per level of a double binary tree
+  Duration tree_inter_step{0};  // per level of a double binary tree
   double tree_nic_efficiency = 0.92;
   double all_to_all_nic_efficiency = 0.95;
-  Law network_send_receive;            // one pair, one NIC; bandwidth is what NCCL's point-to-point reaches
+  Law network_send_receive;  // one pair, one NIC; bandwidth is what NCCL's point-to-point reaches
   Duration point_to_point_spine_hop{0};
-  // Userbuffers ring exchange and bulk copies inside a node (Transformer Engine), where TP overlap is on.
+  // Userbuffers ring exchange and bulk copies inside a node (Transformer Engine), where TP overlap
+  // is on.
   Law userbuffers;
   Footprint nvlink_collective;
   Footprint network_collective;

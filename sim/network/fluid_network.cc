@@ -110,7 +110,8 @@ void FluidNetwork::CollectComponent() {
   std::sort(component_ports_.begin(), component_ports_.end());
 }
 
-// Progressive filling: raise all levels y together; x_j = y / max_p c_jp; freeze a flow at its cap or when a port is full.
+// Progressive filling: raise all levels y together; x_j = y / max_p c_jp; freeze a flow at its cap
+// or when a port is full.
 void FluidNetwork::Fill() {
   std::vector<FlowIndex> open = component_;
   for (PortIndex p : component_ports_) spare_[p] = ports_[p].capacity;
@@ -183,7 +184,8 @@ BytesPerSecond FluidNetwork::Rate(FlowIndex flow) const {
 
 std::vector<double> NaiveMaxMin(std::span<const double> capacities, std::span<const double> caps,
                                 const std::vector<std::vector<PortLoad>>& loads) {
-  // Raise the common level until something binds, freeze what is bound, repeat: one bound at a time, recomputing everything.
+  // Raise the common level until something binds, freeze what is bound, repeat: one bound at a
+  // time, recomputing everything.
   const std::size_t n = caps.size();
   std::vector<double> rate(n, -1.0);
   for (std::size_t round = 0; round < n; ++round) {
@@ -191,7 +193,8 @@ std::vector<double> NaiveMaxMin(std::span<const double> capacities, std::span<co
     std::size_t who = n;
     for (std::size_t j = 0; j < n; ++j) {
       if (rate[j] >= 0.0) continue;
-      // The highest level at which j's cap and all of its ports still hold, were all open flows at that level.
+      // The highest level at which j's cap and all of its ports still hold, were all open flows at
+      // that level.
       double level = caps[j] * TightestLoad(loads[j]);
       for (const PortLoad& mine : loads[j]) {
         double used = 0.0;
@@ -199,8 +202,10 @@ std::vector<double> NaiveMaxMin(std::span<const double> capacities, std::span<co
         for (std::size_t k = 0; k < n; ++k) {
           for (const PortLoad& other : loads[k]) {
             if (other.port != mine.port) continue;
-            if (rate[k] >= 0.0) used += other.load * rate[k];
-            else slope += other.load / TightestLoad(loads[k]);
+            if (rate[k] >= 0.0)
+              used += other.load * rate[k];
+            else
+              slope += other.load / TightestLoad(loads[k]);
           }
         }
         level = std::min(level, std::max(0.0, capacities[mine.port] - used) / slope);

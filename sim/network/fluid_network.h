@@ -1,16 +1,18 @@
 // Concurrent transfers as fluids that share ports.
 //
-// A transfer is one variable x, its progress in bytes of X per second, with a cap B and a load c_p on each port p it touches:
-// maximise max-min fairly subject to sum_j c_jp x_j <= C_p and x_j <= B_j. Every member of a collective moves in lock step, so
-// the tightest port throttles the whole set. Fairness is per byte on a set's tightest port (weight 1 / max c), as for equal
-// numbers of connections.
+// A transfer is one variable x, its progress in bytes of X per second, with a cap B and a load c_p
+// on each port p it touches: maximise max-min fairly subject to sum_j c_jp x_j <= C_p and x_j <=
+// B_j. Every member of a collective moves in lock step, so the tightest port throttles the whole
+// set. Fairness is per byte on a set's tightest port (weight 1 / max c), as for equal numbers of
+// connections.
 //
-// Almost always nothing is shared beyond its capacity; then a transfer runs at its cap and no equation is solved: a port whose
-// demand at full caps fits its capacity cannot constrain anybody. Solving touches only the sets connected through overloaded
-// ports.
+// Almost always nothing is shared beyond its capacity; then a transfer runs at its cap and no
+// equation is solved: a port whose demand at full caps fits its capacity cannot constrain anybody.
+// Solving touches only the sets connected through overloaded ports.
 //
-// Invariants: (1) rates never exceed caps and never overload a port by more than rounding; (2) rates are multiples of 1 KiB/s,
-// so that machines agree; (3) demand_[p] is the exact integer sum over active sets of round(B_j c_jp).
+// Invariants: (1) rates never exceed caps and never overload a port by more than rounding; (2)
+// rates are multiples of 1 KiB/s, so that machines agree; (3) demand_[p] is the exact integer sum
+// over active sets of round(B_j c_jp).
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,9 @@ class FluidNetwork {
   // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied.
   void Describe(FlowIndex flow, std::span<const PortLoad> loads);
 
-  // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e. Solve must run before this
-  // instant ends; otherwise the flow runs at its cap. REQUIRES: described, not active.
+  // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e.
+  // Solve must run before this instant ends; otherwise the flow runs at its cap. REQUIRES:
+  // described, not active.
   bool Start(FlowIndex flow, double work, BytesPerSecond cap, TimePoint now);
 
   // Ends a flow. Returns true when others may now go faster and Solve must run. REQUIRES: active.
@@ -88,7 +91,8 @@ class FluidNetwork {
   std::vector<double> usage_;
 };
 
-// Max-min rates of a whole system by the definition, slowly: the oracle of the tests. `caps` per flow, `loads[j]` as above.
+// Max-min rates of a whole system by the definition, slowly: the oracle of the tests. `caps` per
+// flow, `loads[j]` as above.
 [[nodiscard]] std::vector<double> NaiveMaxMin(std::span<const double> capacities,
                                               std::span<const double> caps,
                                               const std::vector<std::vector<PortLoad>>& loads);

@@ -1,21 +1,26 @@
 // The cost law of a collective.
 //
-// Idea. A collective of bus-normalised size X takes t(X) = alpha + gamma sqrt(X) + X / B. Within an NVLink domain all three
-// constants are measured per kind. Across nodes B follows from the narrowest resource of the algorithm that NCCL would run, and
-// alpha from its number of steps:
+// Idea. A collective of bus-normalised size X takes t(X) = alpha + gamma sqrt(X) + X / B. Within an
+// NVLink domain all three constants are measured per kind. Across nodes B follows from the
+// narrowest resource of the algorithm that NCCL would run, and alpha from its number of steps:
 //
-//   ring (all-gather, reduce-scatter)   base + (n - N) intra + (N - 1) inter, B = efficiency x min(NVLink, g NICs): a flat ring
-//                                       crosses each node boundary once per channel, and channels start at different GPUs, so
-//                                       the g NICs of a node share the load evenly
-//   ring or double tree (all-reduce)    ring doubled, or 2 (g - 1) intra + 2 floor(log2 N) tree steps; NCCL takes the faster
-//   all-to-all                          the slower of what stays in the node and what leaves it (PXN aggregates per rail)
-//   send/receive                        NCCL's point-to-point law, far from line rate
+//   ring (all-gather, reduce-scatter)   base + (n - N) intra + (N - 1) inter, B = efficiency x
+//   min(NVLink, g NICs): a flat ring
+//                                       crosses each node boundary once per channel, and channels
+//                                       start at different GPUs, so the g NICs of a node share the
+//                                       load evenly
+//   ring or double tree (all-reduce)    ring doubled, or 2 (g - 1) intra + 2 floor(log2 N) tree
+//   steps; NCCL takes the faster all-to-all                          the slower of what stays in
+//   the node and what leaves it (PXN aggregates per rail) send/receive NCCL's point-to-point law,
+//   far from line rate
 //
-// Sources: NVIDIA/nccl:src/graph/tuning.cc (steps, latencies, choice), NVIDIA/nccl-tests:doc/PERFORMANCE.md (X), and
-// aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio (scaling with nodes, which the ring formula reproduces to 8 %).
+// Sources: NVIDIA/nccl:src/graph/tuning.cc (steps, latencies, choice),
+// NVIDIA/nccl-tests:doc/PERFORMANCE.md (X), and aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio
+// (scaling with nodes, which the ring formula reproduces to 8 %).
 //
-// Invariants: (1) no transfer beats X over the narrowest port; (2) kIdeal is a lower bound of kAlphaBeta; (3) `alone` is
-// latency + X / cap, so that a fluid that meets no other takes exactly `alone`.
+// Invariants: (1) no transfer beats X over the narrowest port; (2) kIdeal is a lower bound of
+// kAlphaBeta; (3) `alone` is latency + X / cap, so that a fluid that meets no other takes exactly
+// `alone`.
 #include "sim/network/transfer.h"
 
 #include <algorithm>
@@ -62,7 +67,8 @@ Path NvlinkPath(const TransferShape& shape, std::int32_t n, const CollectiveCons
     case CollectiveKind::kAllReduce: {
       if (n >= kNvlsMinimumRanks) {
         Path path = FromLaw(c.nvlink_all_reduce);
-        // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) / n.
+        // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) /
+        // n.
         path.nvlink_load = 1.0 / BusFactor(CollectiveKind::kAllReduce, n);
         return path;
       }
@@ -82,10 +88,8 @@ Path NvlinkPath(const TransferShape& shape, std::int32_t n, const CollectiveCons
       path.alpha += Times(c.ring_intra_step, extra);
       return path;
     }
-    case CollectiveKind::kAllToAll:
-      return FromLaw(c.nvlink_all_to_all);
-    case CollectiveKind::kSendReceive:
-      return FromLaw(c.nvlink_send_receive);
+    case CollectiveKind::kAllToAll: return FromLaw(c.nvlink_all_to_all);
+    case CollectiveKind::kSendReceive: return FromLaw(c.nvlink_send_receive);
   }
   return {};
 }
@@ -118,17 +122,16 @@ Path TreePath(const GroupPlacement& p, const CollectiveConstants& c, const PortC
   return path;
 }
 
-Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p,
-                  const CollectiveConstants& c, const PortCapacities& ports) {
+Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p, const CollectiveConstants& c,
+                  const PortCapacities& ports) {
   Path path;
   const double others = p.ranks - 1;
   path.nvlink_load = (p.ranks_per_node - 1) / others;
   path.nic_load = (p.ranks - p.ranks_per_node) / others * shape.collective.node_deduplication;
   path.alpha = c.network_send_receive.alpha;
   const double nic = ports.nic.value() * c.all_to_all_nic_efficiency / path.nic_load;
-  const double nvlink = path.nvlink_load > 0.0
-                            ? c.nvlink_all_to_all.bandwidth.value() / path.nvlink_load
-                            : nic;
+  const double nvlink =
+      path.nvlink_load > 0.0 ? c.nvlink_all_to_all.bandwidth.value() / path.nvlink_load : nic;
   path.bandwidth = BytesPerSecond(std::min(nic, nvlink));
   path.gamma = c.nvlink_all_to_all.gamma_per_sqrt_megabyte;
   return path;
@@ -147,10 +150,8 @@ Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work
     }
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kBroadcast:
-      return RingPath(p, 1, c, ports);
-    case CollectiveKind::kAllToAll:
-      return AllToAllPath(shape, p, c, ports);
+    case CollectiveKind::kBroadcast: return RingPath(p, 1, c, ports);
+    case CollectiveKind::kAllToAll: return AllToAllPath(shape, p, c, ports);
     case CollectiveKind::kSendReceive: {
       Path path = FromLaw(c.network_send_receive);
       path.nvlink_load = 0.0;
@@ -171,7 +172,8 @@ BytesPerSecond PortBound(const Path& path, const PortCapacities& ports) {
   return BytesPerSecond(bound);
 }
 
-// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes exactly `alone`.
+// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes
+// exactly `alone`.
 BytesPerSecond OnRateGrid(BytesPerSecond rate) {
   return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
 }
@@ -224,8 +226,7 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   const Footprint& footprint = FootprintOf(shape, placement, constants);
   cost.multiprocessors =
       shape.multiprocessors >= 0 ? shape.multiprocessors : footprint.multiprocessors;
-  cost.memory_traffic =
-      BytesPerSecond(cost.cap.value() * footprint.memory_bytes_per_wire_byte);
+  cost.memory_traffic = BytesPerSecond(cost.cap.value() * footprint.memory_bytes_per_wire_byte);
   return cost;
 }
 

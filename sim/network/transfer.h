@@ -17,7 +17,7 @@ struct TransferShape {
   model::CollectiveShape collective;
   // Part of a larger transfer that is cut into pieces (pipelined overlap): moves bytes x fraction.
   double fraction = 1.0;
-  bool userbuffers = false;          // Transformer Engine's TP overlap path instead of NCCL
+  bool userbuffers = false;           // Transformer Engine's TP overlap path instead of NCCL
   std::int32_t multiprocessors = -1;  // held while it runs; -1: the constants' default
 };
 
@@ -38,10 +38,10 @@ struct PortCapacities {
 };
 
 struct TransferCost {
-  Duration latency{0};        // alpha + gamma sqrt(X): nothing moves
-  Bytes work;                 // X, bus-normalised bytes
-  BytesPerSecond cap;         // B: the fastest this transfer goes, alone
-  Duration alone{0};          // latency + X / B
+  Duration latency{0};  // alpha + gamma sqrt(X): nothing moves
+  Bytes work;           // X, bus-normalised bytes
+  BytesPerSecond cap;   // B: the fastest this transfer goes, alone
+  Duration alone{0};    // latency + X / B
   // Bytes on each member's port per byte of X.
   double nvlink_load = 0.0;
   double nic_load = 0.0;
@@ -49,12 +49,13 @@ struct TransferCost {
   BytesPerSecond memory_traffic;  // of HBM, on each member, at full rate
 };
 
-// The bus-normalisation factor f: X = S x f (nccl-tests, doc/PERFORMANCE.md). REQUIRES: ranks >= 1; 0 for a single rank.
+// The bus-normalisation factor f: X = S x f (nccl-tests, doc/PERFORMANCE.md). REQUIRES: ranks >= 1;
+// 0 for a single rank.
 [[nodiscard]] double BusFactor(model::CollectiveKind kind, std::int32_t ranks);
 
 // Cost of `shape` in a group placed like `placement`. A group of one rank costs nothing.
 [[nodiscard]] TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
-                                  const CollectiveConstants& constants,
-                                  const PortCapacities& ports, Fidelity fidelity);
+                                  const CollectiveConstants& constants, const PortCapacities& ports,
+                                  Fidelity fidelity);
 
 }  // namespace quadrille::network

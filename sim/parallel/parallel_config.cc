@@ -21,13 +21,17 @@ constexpr std::array<std::pair<std::string_view, Dimension>, 5> kNames = {{
 
 void CheckPositive(const ParallelConfig& config, Diagnostics& problems) {
   const std::pair<const char*, std::int32_t> degrees[] = {
-      {"tensor", config.tensor},     {"pipeline", config.pipeline},
-      {"context", config.context},   {"expert", config.expert},
-      {"data", config.data},         {"expert_tensor", config.expert_tensor},
+      {"tensor", config.tensor},
+      {"pipeline", config.pipeline},
+      {"context", config.context},
+      {"expert", config.expert},
+      {"data", config.data},
+      {"expert_tensor", config.expert_tensor},
       {"virtual_stages", config.virtual_stages}};
   for (const auto& [name, degree] : degrees) {
     if (degree < 1) {
-      problems.push_back({{}, fmt::format("parallel.{} is {}; it must be at least 1", name, degree)});
+      problems.push_back(
+          {{}, fmt::format("parallel.{} is {}; it must be at least 1", name, degree)});
     }
   }
 }
@@ -64,9 +68,10 @@ Diagnostics CheckParallel(const ParallelConfig& config, std::int64_t world_size)
   }
   const std::int64_t shards = static_cast<std::int64_t>(config.data) * config.context;
   if (config.shard_group < 0 || (config.shard_group > 0 && shards % config.shard_group != 0)) {
-    problems.push_back({{},
-                        fmt::format("parallel.shard_group {} does not divide data {} x context {} = {}",
-                                    config.shard_group, config.data, config.context, shards)});
+    problems.push_back(
+        {{},
+         fmt::format("parallel.shard_group {} does not divide data {} x context {} = {}",
+                     config.shard_group, config.data, config.context, shards)});
   }
   return problems;
 }

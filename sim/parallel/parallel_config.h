@@ -30,10 +30,11 @@ struct ParallelConfig {
   std::int32_t expert_tensor = 1;
   std::int32_t data = 1;
   DataSharding sharding = DataSharding::kNone;
-  // HSDP and several optimizer instances: shards live in groups of this many ranks of the data (x context) dimension and are
-  // replicated between groups. 0: one group, the whole dimension.
+  // HSDP and several optimizer instances: shards live in groups of this many ranks of the data (x
+  // context) dimension and are replicated between groups. 0: one group, the whole dimension.
   std::int32_t shard_group = 0;
-  // Innermost first. Expert shares the ranks of context and data, so its place in the order is nominal.
+  // Innermost first. Expert shares the ranks of context and data, so its place in the order is
+  // nominal.
   std::array<Dimension, 5> order = {Dimension::kTensor, Dimension::kContext, Dimension::kExpert,
                                     Dimension::kData, Dimension::kPipeline};
 
@@ -50,12 +51,12 @@ struct ParallelConfig {
   }
 };
 
-// The smallest world size that holds one replica: PP x TP x CP, and with experts PP x lcm(TP x CP, EP x ETP), because the
-// dense and the expert grid fold over the same ranks.
+// The smallest world size that holds one replica: PP x TP x CP, and with experts PP x lcm(TP x CP,
+// EP x ETP), because the dense and the expert grid fold over the same ranks.
 [[nodiscard]] std::int64_t SmallestWorldSize(const ParallelConfig& config);
 
-// Degrees that are not positive, that do not multiply to `world_size` (naming the factors), or an expert grid that does not
-// fold over the dense one. All problems at once, no positions.
+// Degrees that are not positive, that do not multiply to `world_size` (naming the factors), or an
+// expert grid that does not fold over the dense one. All problems at once, no positions.
 [[nodiscard]] Diagnostics CheckParallel(const ParallelConfig& config, std::int64_t world_size);
 
 // "tp-cp-ep-dp-pp"; ParseOrder accepts any permutation of the five names.

@@ -7,7 +7,8 @@
 namespace quadrille::parallel {
 namespace {
 
-// Collects ranks into groups by a key; keys must be dense from 0 to `groups` - 1. Members come in ascending rank order.
+// Collects ranks into groups by a key; keys must be dense from 0 to `groups` - 1. Members come in
+// ascending rank order.
 ProcessGroups GroupBy(model::Axis axis, std::int32_t world_size, std::int32_t groups,
                       const std::function<std::int32_t(RankId)>& key) {
   ProcessGroups result;
@@ -46,8 +47,7 @@ RankLayout::RankLayout(const ParallelConfig& config)
         pipeline_stride_ = stride;
         stride *= config.pipeline;
         break;
-      case Dimension::kExpert:
-        break;  // shares the ranks of the others
+      case Dimension::kExpert: break;  // shares the ranks of the others
     }
   }
 }
@@ -78,7 +78,8 @@ ProcessGroups RankLayout::GroupsOf(model::Axis axis) const {
   const std::int32_t pp = config_.pipeline;
   const std::int32_t shards = dp * cp;
   const std::int32_t shard_group = config_.shard_group > 0 ? config_.shard_group : shards;
-  // Position of a rank within its pipeline stage, in the folded expert grid's numbering: TP, then CP, then DP.
+  // Position of a rank within its pipeline stage, in the folded expert grid's numbering: TP, then
+  // CP, then DP.
   const auto in_stage = [&](const Coordinates& c) {
     return c.tensor + tp * (c.context + cp * c.data);
   };
@@ -90,15 +91,13 @@ ProcessGroups RankLayout::GroupsOf(model::Axis axis) const {
   };
   switch (axis) {
     case model::Axis::kTensor:
-      return by(cp * dp * pp, [&](const Coordinates& c) {
-        return c.context + cp * (c.data + dp * c.pipeline);
-      });
+      return by(cp * dp * pp,
+                [&](const Coordinates& c) { return c.context + cp * (c.data + dp * c.pipeline); });
     case model::Axis::kContext:
       return by(tp * dp * pp,
                 [&](const Coordinates& c) { return c.tensor + tp * (c.data + dp * c.pipeline); });
     case model::Axis::kPipeline:
-    case model::Axis::kEmbedding:
-      return by(stage_size, in_stage);
+    case model::Axis::kEmbedding: return by(stage_size, in_stage);
     case model::Axis::kData:
       return by(tp * pp * (shards / shard_group), [&](const Coordinates& c) {
         const std::int32_t shard = (c.context + cp * c.data) / shard_group;
@@ -119,16 +118,17 @@ ProcessGroups RankLayout::GroupsOf(model::Axis axis) const {
         return i % etp + etp * (i / (etp * ep)) + stage_size / ep * c.pipeline;
       });
     case model::Axis::kExpertData:
-      return by(etp * ep * pp,
-                [&](const Coordinates& c) { return in_stage(c) % (etp * ep) + etp * ep * c.pipeline; });
+      return by(etp * ep * pp, [&](const Coordinates& c) {
+        return in_stage(c) % (etp * ep) + etp * ep * c.pipeline;
+      });
     case model::Axis::kBidirectional:
       // Pipeline rank r and P - 1 - r hold the two copies of each other's stage.
       return by(stage_size * ((pp + 1) / 2), [&](const Coordinates& c) {
-        const std::int32_t pair = c.pipeline < pp - 1 - c.pipeline ? c.pipeline : pp - 1 - c.pipeline;
+        const std::int32_t pair =
+            c.pipeline < pp - 1 - c.pipeline ? c.pipeline : pp - 1 - c.pipeline;
         return in_stage(c) + stage_size * pair;
       });
-    case model::Axis::kModel:
-      return by(1, [](const Coordinates&) { return 0; });
+    case model::Axis::kModel: return by(1, [](const Coordinates&) { return 0; });
   }
   QUADRILLE_CHECK(false, "axis {}", static_cast<int>(axis));
   return {};

@@ -1,8 +1,9 @@
 // Which rank sits where in the grid of parallel dimensions, and which ranks form a group.
 //
-// Ranks are numbered with the innermost dimension of the order varying fastest (Megatron's RankGenerator,
-// NVIDIA/Megatron-LM:megatron/core/parallel_state.py). Experts use the same ranks again: within one pipeline stage, the
-// TP x CP x DP ranks form a second grid ETP x EP x expert-DP, ETP innermost.
+// Ranks are numbered with the innermost dimension of the order varying fastest (Megatron's
+// RankGenerator, NVIDIA/Megatron-LM:megatron/core/parallel_state.py). Experts use the same ranks
+// again: within one pipeline stage, the TP x CP x DP ranks form a second grid ETP x EP x expert-DP,
+// ETP innermost.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Coordinates {
   std::int32_t pipeline = 0;
 };
 
-// All groups of one axis: a partition of the ranks. Members ascend in the order of the dimension that varies.
+// All groups of one axis: a partition of the ranks. Members ascend in the order of the dimension
+// that varies.
 struct ProcessGroups {
   model::Axis axis = model::Axis::kTensor;
   std::vector<std::vector<RankId>> groups;
@@ -39,8 +41,9 @@ class RankLayout {
   [[nodiscard]] Coordinates CoordinatesOf(RankId rank) const;
   [[nodiscard]] RankId RankOf(const Coordinates& at) const;
 
-  // The groups of `axis`. kData is DP x CP within a shard group; kDataReplica connects equal positions of shard groups;
-  // kModel is all ranks (the norm runs over every shard of every part); kPipeline all stages of one pipeline.
+  // The groups of `axis`. kData is DP x CP within a shard group; kDataReplica connects equal
+  // positions of shard groups; kModel is all ranks (the norm runs over every shard of every part);
+  // kPipeline all stages of one pipeline.
   [[nodiscard]] ProcessGroups GroupsOf(model::Axis axis) const;
 
   // The rank at pipeline position `pipeline` with otherwise the same coordinates.

@@ -11,10 +11,11 @@ void CheckWaits(const RankProgram& program, std::size_t rank, std::vector<std::s
       problems.push_back(fmt::format("pipeline rank {}: {} waits for lane {} of {}", rank, where,
                                      wait.lane, program.lanes.size()));
     } else if (base + wait.count > program.lane_totals[wait.lane]) {
-      problems.push_back(fmt::format("pipeline rank {}: {} waits for completion {} of lane '{}', which "
-                                     "has {}",
-                                     rank, where, base + wait.count, program.lanes[wait.lane].name,
-                                     program.lane_totals[wait.lane]));
+      problems.push_back(
+          fmt::format("pipeline rank {}: {} waits for completion {} of lane '{}', which "
+                      "has {}",
+                      rank, where, base + wait.count, program.lanes[wait.lane].name,
+                      program.lane_totals[wait.lane]));
     }
   };
   for (std::size_t s = 0; s < program.segments.size(); ++s) {
@@ -60,10 +61,10 @@ std::vector<std::string> CheckProgram(const Program& program) {
       if (m == 0) {
         first = std::move(shapes);
       } else if (shapes != first) {
-        problems.push_back(fmt::format("group {}: rank {} issues {} transfers on lane {} that differ "
-                                       "from the {} of its first member",
-                                       g, program.ranks[member.rank].rank.value(), shapes.size(),
-                                       member.lane, first.size()));
+        problems.push_back(fmt::format(
+            "group {}: rank {} issues {} transfers on lane {} that differ "
+            "from the {} of its first member",
+            g, program.ranks[member.rank].rank.value(), shapes.size(), member.lane, first.size()));
       }
     }
   }

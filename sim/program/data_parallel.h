@@ -1,12 +1,18 @@
-// Gradients and parameters across replicas: what is reduced and gathered, in which buckets, and which action fires it.
+// Gradients and parameters across replicas: what is reduced and gathered, in which buckets, and
+// which action fires it.
 //
-// Rules, after Megatron-Core (NVIDIA/Megatron-LM:megatron/core/distributed/distributed_data_parallel.py, training/training.py,
+// Rules, after Megatron-Core
+// (NVIDIA/Megatron-LM:megatron/core/distributed/distributed_data_parallel.py, training/training.py,
 // pipeline_parallel/schedules.py):
-//   * one bucket per model chunk, except chunk 0 of pipeline rank 0, which is cut into buckets of max(40e6, 1e6 x DP) parameters;
+//   * one bucket per model chunk, except chunk 0 of pipeline rank 0, which is cut into buckets of
+//   max(40e6, 1e6 x DP) parameters;
 //     nothing is cut when the parameter gather overlaps the optimizer step;
-//   * in an interleaved schedule chunk c's reduction is fired by the backward that is `pipeline rank` virtual backwards after
-//     the chunk's last one, so that all pipeline ranks fire together; otherwise as soon as its gradients are complete;
-//   * likewise the gather of chunk c + 1 is fired `pipeline rank` forwards before chunk c's first forward would need it;
+//   * in an interleaved schedule chunk c's reduction is fired by the backward that is `pipeline
+//   rank` virtual backwards after
+//     the chunk's last one, so that all pipeline ranks fire together; otherwise as soon as its
+//     gradients are complete;
+//   * likewise the gather of chunk c + 1 is fired `pipeline rank` forwards before chunk c's first
+//   forward would need it;
 //     with the gather under the optimizer step, all gathers are under way when the step begins.
 #pragma once
 
@@ -27,7 +33,8 @@ struct ChunkParameters {
 
 struct Bucket {
   ParameterCount parameters;
-  // Backward must have finished this many pieces (counted from the chunk's end) before the bucket is complete.
+  // Backward must have finished this many pieces (counted from the chunk's end) before the bucket
+  // is complete.
   std::int32_t pieces_done = 0;
 };
 

@@ -1,5 +1,5 @@
-// What overlaps with what, by Megatron's names; the optimizer; the layout of layers on chunks. These choices change the
-// lanes and the dependencies of a program, never a factor on a time.
+// What overlaps with what, by Megatron's names; the optimizer; the layout of layers on chunks.
+// These choices change the lanes and the dependencies of a program, never a factor on a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace quadrille::program {
 
-// How the collective of a tensor-parallel linear layer runs beside its GEMM (Transformer Engine's userbuffers methods).
+// How the collective of a tensor-parallel linear layer runs beside its GEMM (Transformer Engine's
+// userbuffers methods).
 enum class TensorOverlapMethod : std::uint8_t {
   kNone,       // one after the other
   kBulk,       // beside an independent GEMM of the same layer
@@ -37,7 +38,8 @@ struct TensorOverlapTable {
 
 enum class PointToPoint : std::uint8_t {
   kEager,            // a send leaves when its data is ready; receives are posted long before
-  kBatchedBlocking,  // Megatron without overlap: one batch after each action, and the rank waits for all of it
+  kBatchedBlocking,  // Megatron without overlap: one batch after each action, and the rank waits
+                     // for all of it
   kPostedAhead,      // Megatron with overlap: a receive is posted one action ahead of its use
 };
 
@@ -49,8 +51,8 @@ struct OverlapOptions {
   PointToPoint point_to_point = PointToPoint::kPostedAhead;
   bool expert_all_to_all = false;  // combined 1F1B, DualPipe
   bool delay_weight_gradient = false;
-  // Gradient buckets in parameters; 0: Megatron's rule max(40e6, 1e6 x DP). One bucket per chunk under
-  // parameter_gather_with_optimizer_step.
+  // Gradient buckets in parameters; 0: Megatron's rule max(40e6, 1e6 x DP). One bucket per chunk
+  // under parameter_gather_with_optimizer_step.
   ParameterCount bucket_size{0};
   std::int32_t fsdp_prefetch = 1;  // layers gathered ahead
   bool fsdp_reshard_after_forward = true;
@@ -59,9 +61,9 @@ struct OverlapOptions {
 struct OptimizerOptions {
   std::string name = "adam";
   bool distributed = true;
-  DataType gradient_dtype = DataType::kFp32;      // of the reduction and the main gradient
+  DataType gradient_dtype = DataType::kFp32;  // of the reduction and the main gradient
   DataType parameter_gather_dtype = DataType::kBf16;
-  bool gradient_norm = true;  // global norm and NaN check: a barrier before the step
+  bool gradient_norm = true;     // global norm and NaN check: a barrier before the step
   bool post_validation = false;  // zero-bubble's optimizer without that barrier
 };
 
@@ -76,8 +78,8 @@ struct LayoutOptions {
 
 // What every rank does per step beside kernels and collectives.
 struct HostOptions {
-  Duration launch{0};         // CPU time per kernel launch; 0: launches never bound
-  Duration fixed_step{0};     // per step: data, logging, Python
+  Duration launch{0};      // CPU time per kernel launch; 0: launches never bound
+  Duration fixed_step{0};  // per step: data, logging, Python
   bool cuda_graphs = false;
 };
 

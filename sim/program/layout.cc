@@ -13,7 +13,8 @@ using model::PieceKind;
 
 constexpr std::size_t kMaxLayoutSymbols = 100'000;
 
-// Expands `x*n` and parentheses of a layout string into its plain form; nullopt when it does not parse.
+// Expands `x*n` and parentheses of a layout string into its plain form; nullopt when it does not
+// parse.
 class LayoutExpander {
  public:
   explicit LayoutExpander(const std::string& text) : text_(text) {}
@@ -56,7 +57,8 @@ class LayoutExpander {
       ++position_;
       const std::size_t digits = position_;
       std::size_t count = 0;
-      while (position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_]))) {
+      while (position_ < text_.size() &&
+             std::isdigit(static_cast<unsigned char>(text_[position_]))) {
         count = count * 10 + static_cast<std::size_t>(text_[position_++] - '0');
         if (count * item.size() > kMaxLayoutSymbols) return std::nullopt;
       }
@@ -77,9 +79,10 @@ Result<StageLayout> FromString(const model::TransformerConfig& config, const std
                                std::int32_t stages) {
   const std::optional<std::string> plain = LayoutExpander(text).Expand();
   if (!plain) {
-    return Error(fmt::format("pipeline layout '{}' does not parse: use E, t, m, L, '|', '(...)' and "
-                             "'x*n' (example: Ett|(tt|)*6tL)",
-                             text));
+    return Error(
+        fmt::format("pipeline layout '{}' does not parse: use E, t, m, L, '|', '(...)' and "
+                    "'x*n' (example: Ett|(tt|)*6tL)",
+                    text));
   }
   StageLayout layout(1);
   std::int32_t layers = 0;
@@ -95,16 +98,14 @@ Result<StageLayout> FromString(const model::TransformerConfig& config, const std
         break;
       case 't': layout.back().push_back({PieceKind::kLayer, layers++}); break;
       case 'm': layout.back().push_back({PieceKind::kMultiTokenPrediction, modules++}); break;
-      default:
-        layout.back().push_back({PieceKind::kHead, 0});
-        ++losses;
+      default: layout.back().push_back({PieceKind::kHead, 0}); ++losses;
     }
   }
   Diagnostics problems;
   const auto expect = [&](std::int64_t have, std::int64_t want, const char* what) {
     if (have == want) return;
-    problems.push_back({{}, fmt::format("pipeline layout '{}' has {} {}; {} needed", text, have,
-                                        what, want)});
+    problems.push_back(
+        {{}, fmt::format("pipeline layout '{}' has {} {}; {} needed", text, have, what, want)});
   };
   expect(static_cast<std::int64_t>(layout.size()), stages, "stages");
   expect(layers, config.layers, "decoder layers (t)");
@@ -121,7 +122,8 @@ Result<StageLayout> FromString(const model::TransformerConfig& config, const std
 // Decoder layers of each global stage; slots of embedding and loss already taken off.
 Result<std::vector<std::int32_t>> LayersPerStage(const model::TransformerConfig& config,
                                                  const LayoutOptions& options,
-                                                 std::int32_t pipeline, std::int32_t virtual_stages) {
+                                                 std::int32_t pipeline,
+                                                 std::int32_t virtual_stages) {
   const std::int32_t stages = pipeline * virtual_stages;
   const bool stated = options.first_stage_layers || options.last_stage_layers;
   std::vector<std::int32_t> layers(static_cast<std::size_t>(stages));
@@ -130,7 +132,8 @@ Result<std::vector<std::int32_t>> LayersPerStage(const model::TransformerConfig&
                                (options.loss_counts_as_layer ? 1 : 0);
     if (slots % stages != 0) {
       return Error(fmt::format(
-          "{} decoder layers{} do not divide over pipeline {} x virtual_stages {} = {} chunks; count "
+          "{} decoder layers{} do not divide over pipeline {} x virtual_stages {} = {} chunks; "
+          "count "
           "the embedding or the loss as a layer, state first_stage_layers or last_stage_layers, or "
           "give a pipeline_layout",
           config.layers,
@@ -155,9 +158,10 @@ Result<std::vector<std::int32_t>> LayersPerStage(const model::TransformerConfig&
   }
   if (rest < 0 || (middle == 0 && rest != 0) ||
       (middle > 0 && rest % (middle * virtual_stages) != 0)) {
-    return Error(fmt::format("{} decoder layers left after the stated stages do not divide over {} "
-                             "other pipeline ranks x {} virtual stages",
-                             rest, middle, virtual_stages));
+    return Error(
+        fmt::format("{} decoder layers left after the stated stages do not divide over {} "
+                    "other pipeline ranks x {} virtual stages",
+                    rest, middle, virtual_stages));
   }
   for (std::int32_t s = 0; s < stages; ++s) {
     const std::int32_t rank = s % pipeline;
@@ -171,8 +175,9 @@ Result<std::vector<std::int32_t>> LayersPerStage(const model::TransformerConfig&
 
 }  // namespace
 
-Result<StageLayout> BuildLayout(const model::TransformerConfig& config, const LayoutOptions& options,
-                                std::int32_t pipeline, std::int32_t virtual_stages) {
+Result<StageLayout> BuildLayout(const model::TransformerConfig& config,
+                                const LayoutOptions& options, std::int32_t pipeline,
+                                std::int32_t virtual_stages) {
   const std::int32_t stages = pipeline * virtual_stages;
   if (!options.pipeline_layout.empty()) return FromString(config, options.pipeline_layout, stages);
   const Result<std::vector<std::int32_t>> layers =

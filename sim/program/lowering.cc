@@ -28,8 +28,9 @@ LaneKind OtherEnd(LaneKind kind) {
   }
 }
 
-// Ties the lanes of simulated ranks into groups. Two real groups whose members fall into the same classes are one group of the
-// folded run; its members are the classes, its placement that of the real ranks.
+// Ties the lanes of simulated ranks into groups. Two real groups whose members fall into the same
+// classes are one group of the folded run; its members are the classes, its placement that of the
+// real ranks.
 class GroupBinder {
  public:
   GroupBinder(const LoweringInput& input, Program& program) : input_(input), program_(program) {}
@@ -76,7 +77,8 @@ class GroupBinder {
   std::vector<RankId> RealMembers(RankId rank, const Lane& lane) {
     if (IsPointToPoint(lane.kind)) {
       const RankId peer = input_.ranks.AtPipeline(rank, lane.peer);
-      const bool sends = lane.kind == LaneKind::kSendForward || lane.kind == LaneKind::kSendBackward;
+      const bool sends =
+          lane.kind == LaneKind::kSendForward || lane.kind == LaneKind::kSendBackward;
       return sends ? std::vector<RankId>{rank, peer} : std::vector<RankId>{peer, rank};
     }
     const parallel::ProcessGroups& partition = Partition(lane.axis);
@@ -99,7 +101,8 @@ class GroupBinder {
     const LaneKind kind = itself ? lane.kind : OtherEnd(lane.kind);
     const std::int32_t peer = itself ? lane.peer : own;
     for (std::size_t i = 1; i < other.lanes.size(); ++i) {
-      if (other.lanes[i].kind == kind && other.lanes[i].peer == peer) return static_cast<LaneIndex>(i);
+      if (other.lanes[i].kind == kind && other.lanes[i].peer == peer)
+        return static_cast<LaneIndex>(i);
     }
     QUADRILLE_CHECK(false, "pipeline rank {} has no lane for its peer {}",
                     input_.ranks.CoordinatesOf(member).pipeline, own);
@@ -121,9 +124,8 @@ class GroupBinder {
     } else {
       std::sort(member_classes.begin(), member_classes.end());
     }
-    const auto [it, added] =
-        index_.emplace(Key{static_cast<int>(lane.axis), kind, member_classes},
-                       static_cast<std::int32_t>(program_.groups.size()));
+    const auto [it, added] = index_.emplace(Key{static_cast<int>(lane.axis), kind, member_classes},
+                                            static_cast<std::int32_t>(program_.groups.size()));
     if (added) {
       Group group;
       group.axis = lane.axis;
@@ -197,8 +199,7 @@ Program Lower(const LoweringInput& input) {
   ShapeTable shapes(program.shapes);
   const std::vector<Channel> channels = PlanChannels(input.schedule);
   for (std::int32_t rank = 0; rank < input.schedule.pipeline; ++rank) {
-    program.programs.push_back(
-        RankProgramBuilder(input, pieces, shapes, channels, rank).Build());
+    program.programs.push_back(RankProgramBuilder(input, pieces, shapes, channels, rank).Build());
   }
   GroupBinder(input, program).Bind();
   return program;
@@ -206,8 +207,8 @@ Program Lower(const LoweringInput& input) {
 
 std::vector<parallel::ProcessGroups> FoldingPartitions(const parallel::RankLayout& ranks) {
   std::vector<parallel::ProcessGroups> partitions;
-  for (Axis axis : {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kExpertTensor, Axis::kPipeline,
-                    Axis::kData, Axis::kExpertData, Axis::kDataReplica}) {
+  for (Axis axis : {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kExpertTensor,
+                    Axis::kPipeline, Axis::kData, Axis::kExpertData, Axis::kDataReplica}) {
     partitions.push_back(ranks.GroupsOf(axis));
   }
   return partitions;

@@ -1,9 +1,11 @@
 // From an ordered schedule to stream programs.
 //
-// Lowering decides what runs on which lane and what waits for what; it decides no order of actions (the schedule did) and no
-// rate (the run will). Per pipeline rank: one template per kind of action and chunk, one segment per slot of the order, a flat
-// segment for point-to-point and data-parallel lanes, and an optimizer segment at the end. A step is a steady-state step, from
-// the end of one optimizer step to the end of the next: gradient zeroing and an overlapped parameter gather open it.
+// Lowering decides what runs on which lane and what waits for what; it decides no order of actions
+// (the schedule did) and no rate (the run will). Per pipeline rank: one template per kind of action
+// and chunk, one segment per slot of the order, a flat segment for point-to-point and data-parallel
+// lanes, and an optimizer segment at the end. A step is a steady-state step, from the end of one
+// optimizer step to the end of the next: gradient zeroing and an overlapped parameter gather open
+// it.
 #pragma once
 
 #include <cstdint>

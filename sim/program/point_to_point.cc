@@ -44,7 +44,9 @@ class SlotIndex {
     const auto v = static_cast<std::size_t>(schedule_.virtual_stages);
     const auto q = static_cast<std::size_t>(schedule_.slices);
     return ((action.microbatch.index() * v + chunk.index()) * q +
-            static_cast<std::size_t>(action.slice)) * 2 + (backward ? 1 : 0);
+            static_cast<std::size_t>(action.slice)) *
+               2 +
+           (backward ? 1 : 0);
   }
 
   void Record(std::size_t rank, const Action& action, std::size_t slot) {
@@ -65,8 +67,7 @@ std::vector<Channel> PlanChannels(const PipelineSchedule& schedule) {
   const auto plan = [&](std::int32_t rank, const Action& action, std::int32_t slot) {
     if (action.kind == ActionKind::kBackwardWeight) return;
     const bool backward = action.kind != ActionKind::kForward;
-    const std::int32_t stage =
-        schedule.StageOf(rank, action.chunk).value() + (backward ? -1 : 1);
+    const std::int32_t stage = schedule.StageOf(rank, action.chunk).value() + (backward ? -1 : 1);
     if (stage < 0 || stage >= schedule.stage_count()) return;
     const std::int32_t peer = schedule.RankOf(StageId(stage), action.chunk);
     if (peer == rank) return;

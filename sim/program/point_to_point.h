@@ -1,11 +1,13 @@
-// Activations and gradients between pipeline ranks: who sends what to whom, in which order, and when each end is posted.
+// Activations and gradients between pipeline ranks: who sends what to whom, in which order, and
+// when each end is posted.
 //
-// A channel is (source, destination, forward or backward). Messages cross it in the source's order, and the destination's
-// receive lane follows that order too, so the k-th send always meets the k-th receive, whatever order the destination
-// consumes them in. Semantics:
+// A channel is (source, destination, forward or backward). Messages cross it in the source's order,
+// and the destination's receive lane follows that order too, so the k-th send always meets the k-th
+// receive, whatever order the destination consumes them in. Semantics:
 //   eager           receives are posted at once; a message leaves when its action ends
-//   posted ahead    a receive is posted when the action before its consumer begins (Megatron's overlap_p2p)
-//   batched blocking  the sends of an action and the receive of the next are one batch, and the rank waits for all of it
+//   posted ahead    a receive is posted when the action before its consumer begins (Megatron's
+//   overlap_p2p) batched blocking  the sends of an action and the receive of the next are one
+//   batch, and the rank waits for all of it
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@
 namespace quadrille::program {
 
 struct Message {
-  std::int32_t source = 0;       // pipeline ranks
+  std::int32_t source = 0;  // pipeline ranks
   std::int32_t destination = 0;
   bool backward = false;
   std::int32_t source_slot = 0;       // index into the source's order
@@ -31,7 +33,8 @@ struct Channel {
   std::vector<Message> messages;  // in the source's order
 };
 
-// All channels, by (source, destination, direction). REQUIRES: a schedule that passes CheckSchedule.
+// All channels, by (source, destination, direction). REQUIRES: a schedule that passes
+// CheckSchedule.
 [[nodiscard]] std::vector<Channel> PlanChannels(const schedules::PipelineSchedule& schedule);
 
 }  // namespace quadrille::program

@@ -1,17 +1,20 @@
 // A program: what every rank's lanes do, in order, as flat arrays.
 //
-// Each rank has a few in-order lanes in CUDA's sense, listed per program: compute, one per communicator, point-to-point lanes
-// per peer and direction. A lane's instructions run one after the other; what they wait for on other lanes of the same rank is
-// "the k-th completion of lane s", a counter test, since lanes are in order. Across ranks there are only rendezvous: the k-th
+// Each rank has a few in-order lanes in CUDA's sense, listed per program: compute, one per
+// communicator, point-to-point lanes per peer and direction. A lane's instructions run one after
+// the other; what they wait for on other lanes of the same rank is "the k-th completion of lane s",
+// a counter test, since lanes are in order. Across ranks there are only rendezvous: the k-th
 // instruction of a communicator lane meets the k-th of every other member.
 //
-// Instructions live in templates (the body of "forward of chunk 2"), shared by all microbatches. A segment is one use of a
-// template; counts inside a template are relative to how far each lane had come when the segment began, so the same
-// instructions serve every segment. Point-to-point and data-parallel lanes, whose order is a matter of the schedule and not of
-// a layer, are written out flat: one template used once, counts absolute.
+// Instructions live in templates (the body of "forward of chunk 2"), shared by all microbatches. A
+// segment is one use of a template; counts inside a template are relative to how far each lane had
+// come when the segment began, so the same instructions serve every segment. Point-to-point and
+// data-parallel lanes, whose order is a matter of the schedule and not of a layer, are written out
+// flat: one template used once, counts absolute.
 //
-// Invariants, checked by CheckProgram: (1) a wait refers to an existing lane and a count that this lane reaches; (2) compute
-// instructions of a template appear in launch order; (3) all members of a group issue the same sequence of transfer shapes.
+// Invariants, checked by CheckProgram: (1) a wait refers to an existing lane and a count that this
+// lane reaches; (2) compute instructions of a template appear in launch order; (3) all members of a
+// group issue the same sequence of transfer shapes.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +41,15 @@ enum class LaneKind : std::uint8_t {
   kModel,            // gradient norm
   kSendForward,      // to the pipeline neighbour, activations
   kReceiveForward,
-  kSendBackward,     // gradients
+  kSendBackward,  // gradients
   kReceiveBackward,
 };
 
 struct Lane {
   LaneKind kind = LaneKind::kCompute;
   model::Axis axis = model::Axis::kTensor;  // of a communicator lane
-  std::int32_t peer = -1;                   // pipeline rank at the other end, of a point-to-point lane
-  std::string name;                         // "compute", "tensor", "send forward to 3"
+  std::int32_t peer = -1;  // pipeline rank at the other end, of a point-to-point lane
+  std::string name;        // "compute", "tensor", "send forward to 3"
 };
 
 using LaneIndex = std::uint8_t;
@@ -76,18 +79,20 @@ struct OperationName {
 struct Instruction {
   InstructionKind kind = InstructionKind::kCompute;
   LaneIndex lane = kComputeLane;
-  std::uint16_t operation = 0;   // index into RankProgram::operations
-  std::uint32_t cost = 0;        // kCompute: index into RankProgram::kernels; kTransfer: into Program::shapes
+  std::uint16_t operation = 0;  // index into RankProgram::operations
+  std::uint32_t cost =
+      0;  // kCompute: index into RankProgram::kernels; kTransfer: into Program::shapes
   std::uint32_t wait_begin = 0;  // waits are template.waits[wait_begin, wait_begin + wait_count)
   std::uint8_t wait_count = 0;
-  std::int16_t layer = -1;       // decoder layer, for names and jitter
-  Duration launch_offset{0};     // host time from the segment's first launch to this one
+  std::int16_t layer = -1;    // decoder layer, for names and jitter
+  Duration launch_offset{0};  // host time from the segment's first launch to this one
 };
 
 struct Template {
   std::string name;                       // "F chunk 2"
   std::vector<Instruction> instructions;  // grouped by lane, in lane order within each
-  std::vector<std::uint32_t> lane_begin;  // by lane, and one past the last: offsets into `instructions`
+  std::vector<std::uint32_t>
+      lane_begin;  // by lane, and one past the last: offsets into `instructions`
   std::vector<std::uint32_t> launch_order;  // indices into `instructions` in program order
   std::vector<Wait> waits;
 };
@@ -97,7 +102,7 @@ enum class SegmentRole : std::uint8_t { kPrologue, kAction, kFlat, kOptimizer };
 struct Segment {
   std::uint32_t body = 0;  // index into RankProgram::templates
   SegmentRole role = SegmentRole::kAction;
-  schedules::Slot slot;    // meaningful for kAction
+  schedules::Slot slot;  // meaningful for kAction
   // Absolute waits of the segment's kBegin: entry_waits[entry_begin, entry_begin + entry_count).
   std::uint32_t entry_begin = 0;
   std::uint32_t entry_count = 0;
@@ -105,7 +110,7 @@ struct Segment {
   bool host_waits = false;  // the host blocks here until all lanes have finished earlier segments
   Bytes allocated_at_begin;
   Bytes freed_at_end;
-  Bytes workspace;          // on top while the segment runs
+  Bytes workspace;  // on top while the segment runs
 };
 
 // A run of one lane's instructions within one segment.
@@ -129,9 +134,9 @@ struct RankProgram {
   std::vector<Template> templates;
   std::vector<Segment> segments;
   std::vector<Wait> entry_waits;
-  std::vector<std::int32_t> base_counts;           // segments x lanes: completions before the segment
-  std::vector<std::vector<LaneRun>> lane_runs;     // by lane
-  std::vector<std::int32_t> lane_totals;           // completions of each lane in a whole step
+  std::vector<std::int32_t> base_counts;        // segments x lanes: completions before the segment
+  std::vector<std::vector<LaneRun>> lane_runs;  // by lane
+  std::vector<std::int32_t> lane_totals;        // completions of each lane in a whole step
 
   // What stays allocated through the step, by component.
   struct StaticMemory {
@@ -176,7 +181,8 @@ struct Program {
   std::int32_t world_size = 1;
 };
 
-// The invariants above; every violation found, in words. An empty list is the only acceptable answer.
+// The invariants above; every violation found, in words. An empty list is the only acceptable
+// answer.
 [[nodiscard]] std::vector<std::string> CheckProgram(const Program& program);
 
 }  // namespace quadrille::program

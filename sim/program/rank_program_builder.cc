@@ -19,9 +19,9 @@ using schedules::ActionKind;
 using schedules::Placement;
 using schedules::Slot;
 
-// Bytes of the optimizer state that Adam reads and writes per parameter besides the gradient and the 16-bit weight: fp32
-// master, first and second moment, each read and written (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/
-// adam.cu).
+// Bytes of the optimizer state that Adam reads and writes per parameter besides the gradient and
+// the 16-bit weight: fp32 master, first and second moment, each read and written
+// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/ adam.cu).
 constexpr double kAdamStateTraffic = 24.0;
 constexpr double kAdamStateBytes = 12.0;
 constexpr std::int32_t kOptimizerKernels = 4;
@@ -222,8 +222,7 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action) {
   for (const model::Piece& piece : PiecesOf(action.chunk)) {
     const model::PieceOperations& operations = pieces_.Operations(piece);
     PieceBody entry;
-    entry.operations =
-        IsBackward(action.kind) ? &operations.backward : &operations.forward;
+    entry.operations = IsBackward(action.kind) ? &operations.backward : &operations.forward;
     entry.layer = piece.kind == model::PieceKind::kLayer ? piece.layer : -1;
     if (sharded) {
       const ParameterCount parameters = pieces_.Parameters(piece).dense;
@@ -268,14 +267,13 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
       result.freed += stored / slices - at_weight / slices;
       result.workspace += backward_peak / slices;
       break;
-    case ActionKind::kBackwardWeight:
-      result.freed += at_weight / slices;
-      break;
+    case ActionKind::kBackwardWeight: result.freed += at_weight / slices; break;
   }
 }
 
 RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot) {
-  std::string name = fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
+  std::string name =
+      fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
   ActionTemplate result;
   const ActionBody first = BodyOf(slot.first);
   AccountMemory(slot.first, result);
@@ -317,7 +315,8 @@ void RankProgramBuilder::AddPrologue() {
   TemplateWriter writer(program_, context_.host_launch);
   const auto emit = [&](const char* name, const Kernel& kernel) {
     Instruction instruction;
-    instruction.operation = NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
+    instruction.operation =
+        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
     instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
     program_.kernels.push_back(kernel);
     compute_count_ = writer.Emit(instruction, {});
@@ -372,7 +371,8 @@ std::int32_t RankProgramBuilder::EndCount(std::int32_t slot) const {
 std::vector<std::int32_t> RankProgramBuilder::SlotsOf(bool backward, std::int32_t chunk) const {
   std::vector<std::int32_t> result;
   const auto matches = [&](const Action& action) {
-    const bool kind = backward ? CompletesGradients(action.kind) : action.kind == ActionKind::kForward;
+    const bool kind =
+        backward ? CompletesGradients(action.kind) : action.kind == ActionKind::kForward;
     return kind && (chunk < 0 || action.chunk.value() == chunk);
   };
   for (std::size_t i = 0; i < Slots().size(); ++i) {
@@ -402,9 +402,9 @@ void RankProgramBuilder::AddFlat(LaneIndex lane, std::uint16_t name,
 
 void RankProgramBuilder::PlanPointToPoint() {
   network::TransferShape shape;
-  shape.collective = {CollectiveKind::kSendReceive, Axis::kPipeline,
-                      model::BoundaryBytes(input_.model, input_.execution) /
-                          std::int64_t{input_.schedule.slices}};
+  shape.collective = {
+      CollectiveKind::kSendReceive, Axis::kPipeline,
+      model::BoundaryBytes(input_.model, input_.execution) / std::int64_t{input_.schedule.slices}};
   const PointToPoint semantics = input_.overlap.point_to_point;
   std::size_t lane = 0;
   const auto next_lane = [&](LaneKind kind, std::int32_t peer) {
@@ -414,8 +414,9 @@ void RankProgramBuilder::PlanPointToPoint() {
     return static_cast<LaneIndex>(lane);
   };
   for (const Channel& channel : channels_) {
-    const std::uint16_t send = NameOf(program_, channel.backward ? "send gradients" : "send activations",
-                                      OperationKind::kCollective, Pass::kForward, false);
+    const std::uint16_t send =
+        NameOf(program_, channel.backward ? "send gradients" : "send activations",
+               OperationKind::kCollective, Pass::kForward, false);
     const std::uint16_t receive =
         NameOf(program_, channel.backward ? "receive gradients" : "receive activations",
                OperationKind::kCollective, Pass::kForward, false);
@@ -423,8 +424,9 @@ void RankProgramBuilder::PlanPointToPoint() {
       const Message& message = channel.messages[k];
       const auto count = static_cast<std::int32_t>(k + 1);
       if (channel.source == pipeline_rank_) {
-        const LaneIndex out = next_lane(
-            channel.backward ? LaneKind::kSendBackward : LaneKind::kSendForward, channel.destination);
+        const LaneIndex out =
+            next_lane(channel.backward ? LaneKind::kSendBackward : LaneKind::kSendForward,
+                      channel.destination);
         AddFlat(out, send, shape, {{kComputeLane, EndCount(message.source_slot)}});
         const auto following = static_cast<std::size_t>(message.source_slot) + 1;
         if (semantics == PointToPoint::kBatchedBlocking && following < Slots().size()) {
@@ -432,8 +434,9 @@ void RankProgramBuilder::PlanPointToPoint() {
         }
       }
       if (channel.destination == pipeline_rank_) {
-        const LaneIndex in = next_lane(
-            channel.backward ? LaneKind::kReceiveBackward : LaneKind::kReceiveForward, channel.source);
+        const LaneIndex in =
+            next_lane(channel.backward ? LaneKind::kReceiveBackward : LaneKind::kReceiveForward,
+                      channel.source);
         std::vector<Wait> posted;
         const std::int32_t before = message.destination_slot - 1;
         if (before >= 0 && semantics == PointToPoint::kPostedAhead) {
@@ -469,7 +472,8 @@ void RankProgramBuilder::PlanParameterGather() {
       if (uses.empty()) continue;
       std::vector<Wait> fired;
       if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && chunk > 0) {
-        // Fired so many forwards ahead of the previous chunk's first one as this rank is down the pipeline.
+        // Fired so many forwards ahead of the previous chunk's first one as this rank is down the
+        // pipeline.
         const std::vector<std::int32_t> previous = SlotsOf(false, chunk - 1);
         const auto at = std::find(forwards.begin(), forwards.end(), previous.front());
         const auto index = std::max<std::ptrdiff_t>(0, at - forwards.begin() - pipeline_rank_);
@@ -506,8 +510,8 @@ void RankProgramBuilder::PlanGradientReduce() {
       firing = backwards.back();
     } else if (interleaved) {
       const auto at = std::find(backwards.begin(), backwards.end(), last) - backwards.begin();
-      const auto index = std::min<std::ptrdiff_t>(at + pipeline_rank_,
-                                                  static_cast<std::ptrdiff_t>(backwards.size()) - 1);
+      const auto index = std::min<std::ptrdiff_t>(
+          at + pipeline_rank_, static_cast<std::ptrdiff_t>(backwards.size()) - 1);
       firing = backwards[static_cast<std::size_t>(index)];
     }
     const std::vector<Bucket> buckets = CutIntoBuckets(
@@ -534,14 +538,15 @@ void RankProgramBuilder::PlanGradientReduce() {
       network::TransferShape shape;
       shape.collective = {collective, axis, bytes};
       AddFlat(static_cast<LaneIndex>(lane),
-              NameOf(program_, what, OperationKind::kCollective, Pass::kInputGradient, false), shape,
-              ready);
+              NameOf(program_, what, OperationKind::kCollective, Pass::kInputGradient, false),
+              shape, ready);
       const Wait done{static_cast<LaneIndex>(lane),
                       static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())};
       ready = {done};
       optimizer_waits_.push_back(done);
     };
-    // The two holders of a stage add their gradients first; then shards within a group, then between groups.
+    // The two holders of a stage add their gradients first; then shards within a group, then
+    // between groups.
     then(LaneKind::kReplica, Axis::kBidirectional, CollectiveKind::kAllReduce, reduction.bytes,
          "all-reduce gradients between stage copies");
     then(LaneKind::kGradientReduce, Axis::kData,
@@ -588,7 +593,8 @@ void RankProgramBuilder::PlanExpertGradientReduce() {
     shape.collective = {sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
                         Axis::kExpertData, bytes};
     AddFlat(static_cast<LaneIndex>(lane),
-            NameOf(program_, sharded ? "reduce-scatter expert gradients" : "all-reduce expert gradients",
+            NameOf(program_,
+                   sharded ? "reduce-scatter expert gradients" : "all-reduce expert gradients",
                    OperationKind::kCollective, Pass::kInputGradient, false),
             shape, {{kComputeLane, count}});
   }
@@ -607,8 +613,8 @@ double RankProgramBuilder::ParameterShards(Axis axis) const {
 }
 
 Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
-  const double per_parameter = kAdamStateTraffic + 2.0 +
-                               BytesPerElement(input_.optimizer.gradient_dtype);
+  const double per_parameter =
+      kAdamStateTraffic + 2.0 + BytesPerElement(input_.optimizer.gradient_dtype);
   const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
                       BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
   return OptimizerKernel(bytes, kOptimizerKernels);
@@ -629,7 +635,8 @@ void RankProgramBuilder::AddOptimizer() {
   writer.Emit(begin, {});
   const auto emit = [&](const char* name, const Kernel& kernel, std::vector<Wait> waits) {
     Instruction instruction;
-    instruction.operation = NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
+    instruction.operation =
+        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
     instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
     program_.kernels.push_back(kernel);
     return writer.Emit(instruction, std::move(waits));
@@ -647,13 +654,14 @@ void RankProgramBuilder::AddOptimizer() {
       Instruction instruction;
       instruction.kind = InstructionKind::kTransfer;
       instruction.lane = static_cast<LaneIndex>(norm);
-      instruction.operation = NameOf(program_, "all-reduce gradient norm", OperationKind::kCollective,
-                                     Pass::kForward, true);
+      instruction.operation = NameOf(program_, "all-reduce gradient norm",
+                                     OperationKind::kCollective, Pass::kForward, true);
       instruction.cost = shapes_.IndexOf(shape);
       before_step.push_back({instruction.lane, writer.Emit(instruction, {{kComputeLane, local}})});
     }
   }
-  const std::int32_t step = emit(input_.optimizer.name.c_str(), AdamKernel(dense, expert), before_step);
+  const std::int32_t step =
+      emit(input_.optimizer.name.c_str(), AdamKernel(dense, expert), before_step);
   adam_end_ = compute_count_ + step;
   // Parameters that are gathered without overlap come before the next forward.
   std::vector<Wait> last;
@@ -665,10 +673,12 @@ void RankProgramBuilder::AddOptimizer() {
       continue;
     }
     network::TransferShape shape;
-    shape.collective = {CollectiveKind::kAllGather, axis,
-                        BytesOf(parameters, BytesPerElement(input_.optimizer.parameter_gather_dtype))};
+    shape.collective = {
+        CollectiveKind::kAllGather, axis,
+        BytesOf(parameters, BytesPerElement(input_.optimizer.parameter_gather_dtype))};
     AddFlat(static_cast<LaneIndex>(lane),
-            NameOf(program_, "all-gather parameters", OperationKind::kCollective, Pass::kForward, false),
+            NameOf(program_, "all-gather parameters", OperationKind::kCollective, Pass::kForward,
+                   false),
             shape, {{kComputeLane, adam_end_}});
     last.push_back({static_cast<LaneIndex>(lane),
                     static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())});
@@ -712,7 +722,8 @@ void RankProgramBuilder::CountLanes() {
       if (begin == end) continue;
       program_.lane_runs[lane].push_back({static_cast<std::uint32_t>(s), begin, end});
       // A flat lane's counts are absolute for everybody, so its base stays at zero.
-      if (segment.role != SegmentRole::kFlat) counts[lane] += static_cast<std::int32_t>(end - begin);
+      if (segment.role != SegmentRole::kFlat)
+        counts[lane] += static_cast<std::int32_t>(end - begin);
     }
     segment.entry_begin = static_cast<std::uint32_t>(program_.entry_waits.size());
     if (segment.role == SegmentRole::kAction) {
@@ -760,7 +771,8 @@ void RankProgramBuilder::AddStaticMemory() {
   };
   add("weights", bytes(2.0, sharding == DataSharding::kFull));
   if (input_.execution.forward_only) return;
-  const bool shard_gradients = sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
+  const bool shard_gradients =
+      sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
   add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
   add("optimizer states", bytes(kAdamStateBytes, sharding != DataSharding::kNone));
 }

@@ -1,4 +1,5 @@
-// Builds the program of one pipeline rank. Used by Lower; see lowering.h for what a step consists of.
+// Builds the program of one pipeline rank. Used by Lower; see lowering.h for what a step consists
+// of.
 #pragma once
 
 #include <cstdint>
@@ -80,12 +81,14 @@ class RankProgramBuilder {
   void AddStaticMemory();
 
   [[nodiscard]] bool IsFlat(LaneIndex lane) const;
-  // Absolute compute-lane counts at the beginning (after kBegin) and at the end of a slot's segment.
+  // Absolute compute-lane counts at the beginning (after kBegin) and at the end of a slot's
+  // segment.
   [[nodiscard]] std::int32_t BeginCount(std::int32_t slot) const;
   [[nodiscard]] std::int32_t EndCount(std::int32_t slot) const;
   [[nodiscard]] const std::vector<schedules::Slot>& Slots() const;
   [[nodiscard]] std::uint32_t SegmentOf(std::int32_t slot) const;
-  // Slots that run a forward (or a backward of any kind) of `chunk`, in order; of all chunks for -1.
+  // Slots that run a forward (or a backward of any kind) of `chunk`, in order; of all chunks for
+  // -1.
   [[nodiscard]] std::vector<std::int32_t> SlotsOf(bool backward, std::int32_t chunk) const;
   void AddEntryWait(std::int32_t slot, Wait wait);
   [[nodiscard]] Kernel OptimizerKernel(Bytes bytes, std::int32_t kernels) const;
@@ -101,10 +104,10 @@ class RankProgramBuilder {
   TemplateContext context_;
   std::map<schedules::Slot, ActionTemplate> templates_;  // keyed with microbatches zeroed
   std::vector<const ActionTemplate*> slot_templates_;
-  std::vector<std::int32_t> slot_begin_;                 // absolute compute count before each slot
+  std::vector<std::int32_t> slot_begin_;  // absolute compute count before each slot
   std::vector<std::vector<Wait>> slot_entry_waits_;
   std::vector<Wait> optimizer_waits_;
-  std::vector<std::vector<FlatInstruction>> flat_;       // by lane
+  std::vector<std::vector<FlatInstruction>> flat_;  // by lane
   std::int32_t compute_count_ = 0;
   std::int32_t adam_end_ = 0;  // absolute compute count after the optimizer's last kernel
   Duration launch_base_{0};

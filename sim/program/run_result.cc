@@ -3,11 +3,20 @@
 namespace quadrille::program {
 
 std::string_view NameOf(RankState state) {
-  static constexpr std::array<std::string_view, kRankStates> kNames = {
-      "compute",          "optimizer",         "exposed tensor parallel", "exposed context parallel",
-      "exposed expert",   "exposed pipeline",  "exposed data parallel",   "skew",
-      "bubble: warm-up",  "bubble: steady",    "bubble: cool-down",       "bubble: barrier",
-      "host launch",      "other"};
+  static constexpr std::array<std::string_view, kRankStates> kNames = {"compute",
+                                                                       "optimizer",
+                                                                       "exposed tensor parallel",
+                                                                       "exposed context parallel",
+                                                                       "exposed expert",
+                                                                       "exposed pipeline",
+                                                                       "exposed data parallel",
+                                                                       "skew",
+                                                                       "bubble: warm-up",
+                                                                       "bubble: steady",
+                                                                       "bubble: cool-down",
+                                                                       "bubble: barrier",
+                                                                       "host launch",
+                                                                       "other"};
   return kNames[static_cast<std::size_t>(state)];
 }
 

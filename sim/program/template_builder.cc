@@ -18,7 +18,8 @@ bool Selected(PassFilter filter, Pass pass) {
   switch (filter) {
     case PassFilter::kForward: return pass == Pass::kForward;
     case PassFilter::kBackward: return pass != Pass::kForward;
-    case PassFilter::kBackwardInput: return pass == Pass::kInputGradient || pass == Pass::kRecompute;
+    case PassFilter::kBackwardInput:
+      return pass == Pass::kInputGradient || pass == Pass::kRecompute;
     case PassFilter::kBackwardWeight: return pass == Pass::kWeightGradient;
   }
   return false;
@@ -38,7 +39,8 @@ LaneKind LaneOf(model::Axis axis) {
   return LaneKind::kTensor;
 }
 
-// The table's row for a site and pass; the two backward passes stand in for each other when only one is listed.
+// The table's row for a site and pass; the two backward passes stand in for each other when only
+// one is listed.
 const TensorOverlapEntry* FindOverlap(const TensorOverlapTable& table, const Operation& op) {
   if (op.site == model::OverlapSite::kNone) return nullptr;
   const bool forward = op.pass == Pass::kForward || op.pass == Pass::kRecompute;
@@ -104,7 +106,8 @@ class ActionStream {
       joins_.clear();
       for (std::size_t lane = 1; lane < program_.lanes.size(); ++lane) {
         const auto index = static_cast<LaneIndex>(lane);
-        if (own_counts_[index] > 0 && !IsShardLane(index)) joins_.push_back({index, own_counts_[index]});
+        if (own_counts_[index] > 0 && !IsShardLane(index))
+          joins_.push_back({index, own_counts_[index]});
       }
       entry_count_ = own_counts_[kComputeLane];
       first_compute_ = true;
@@ -134,7 +137,8 @@ class ActionStream {
            program_.lanes[lane].kind == LaneKind::kGradientReduce;
   }
 
-  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits for its own.
+  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits
+  // for its own.
   void GatherAhead() {
     const int lane = FindLane(program_, LaneKind::kParameterGather, model::Axis::kData);
     if (lane < 0 || body_.filter == PassFilter::kBackwardWeight) return;
@@ -181,7 +185,8 @@ class ActionStream {
     EnterPiece();
   }
 
-  // What an operation waits for: its needs, and the border of the piece where it has none that say otherwise.
+  // What an operation waits for: its needs, and the border of the piece where it has none that say
+  // otherwise.
   [[nodiscard]] std::vector<Wait> WaitsOf(const Operation& op) const {
     std::vector<Wait> waits;
     bool has_producer = false;
@@ -245,11 +250,9 @@ class ActionStream {
       shape.userbuffers = true;
       shape.multiprocessors = overlap->multiprocessors;
     }
-    Instruction instruction =
-        Named(op, InstructionKind::kTransfer, static_cast<LaneIndex>(lane));
+    Instruction instruction = Named(op, InstructionKind::kTransfer, static_cast<LaneIndex>(lane));
     instruction.cost = shapes_.IndexOf(shape);
-    const Duration time =
-        context_.transfer_time ? context_.transfer_time(shape) : Duration(0);
+    const Duration time = context_.transfer_time ? context_.transfer_time(shape) : Duration(0);
     return Wait{static_cast<LaneIndex>(lane), Emit(instruction, waits, time)};
   }
 
@@ -260,14 +263,15 @@ class ActionStream {
     completed_[next_] = EmitTransfer(op, 1.0, overlap, waits);
     if (!completed_[next_]) {
       // A group of one: whoever needs this needs what it needed.
-      if (!op.needs.empty()) completed_[next_] = completed_[static_cast<std::size_t>(op.needs.back())];
+      if (!op.needs.empty())
+        completed_[next_] = completed_[static_cast<std::size_t>(op.needs.back())];
       return;
     }
     if (overlap != nullptr && overlap->method != TensorOverlapMethod::kBulk &&
         overlap->method != TensorOverlapMethod::kNone) {
       ring_ = static_cast<std::int32_t>(next_);
-      ring_parts_ = overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree
-                                                                  : overlap->splits;
+      ring_parts_ =
+          overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree : overlap->splits;
       ring_producers_ = waits;
     }
   }
@@ -310,8 +314,8 @@ class ActionStream {
     }
     const Operation& transfer = Operations()[*scatter];
     const TensorOverlapEntry* overlap = FindOverlap(*context_.tensor_overlap, transfer);
-    const double n = overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree
-                                                                   : overlap->splits;
+    const double n =
+        overlap->method == TensorOverlapMethod::kRing ? context_.tensor_degree : overlap->splits;
     const auto [head, tail] = Split(kernel, 1.0 / n);
     const Wait first = EmitKernel(op, head, waits);
     EmitTransfer(transfer, (n - 1.0) / n, overlap, {first});
@@ -323,7 +327,8 @@ class ActionStream {
 
   // The reduce-scatter (or all-reduce) right behind this GEMM, when the table pipelines the two.
   [[nodiscard]] std::optional<std::size_t> FollowingReduceScatter(const Operation& op) const {
-    if (op.kind != OperationKind::kGemm || op.site == model::OverlapSite::kNone) return std::nullopt;
+    if (op.kind != OperationKind::kGemm || op.site == model::OverlapSite::kNone)
+      return std::nullopt;
     std::size_t following = next_ + 1;
     const std::vector<Operation>& operations = Operations();
     while (following < operations.size() && !Selected(body_.filter, operations[following].pass)) {
@@ -350,7 +355,8 @@ class ActionStream {
   RankProgram& program_;
   TemplateWriter& writer_;
   std::vector<std::vector<Duration>>& finish_;
-  // Counts after this stream's own last instruction on each lane: a fused partner's transfers are not its border.
+  // Counts after this stream's own last instruction on each lane: a fused partner's transfers are
+  // not its border.
   std::vector<std::int32_t> own_counts_;
   std::size_t piece_ = 0;
   std::size_t next_ = 0;
@@ -361,7 +367,8 @@ class ActionStream {
   std::vector<std::int32_t> piece_ends_;
   std::size_t gathered_ = 0;                 // pieces whose gather is posted
   std::vector<std::int32_t> gather_counts_;  // by piece; 0 where parameters are resident
-  // A ring all-gather whose GEMM is still to come: its index, its number of chunks, and what its input waits for.
+  // A ring all-gather whose GEMM is still to come: its index, its number of chunks, and what its
+  // input waits for.
   std::int32_t ring_ = -1;
   std::int32_t ring_parts_ = 1;
   std::vector<Wait> ring_producers_;
@@ -392,9 +399,8 @@ std::int32_t TemplateWriter::Emit(Instruction instruction, std::vector<Wait> wai
   waits.erase(std::unique(waits.begin(), waits.end(),
                           [](const Wait& a, const Wait& b) { return a.lane == b.lane; }),
               waits.end());
-  std::erase_if(waits, [&](const Wait& wait) {
-    return wait.lane == instruction.lane || wait.count == 0;
-  });
+  std::erase_if(waits,
+                [&](const Wait& wait) { return wait.lane == instruction.lane || wait.count == 0; });
   instruction.launch_offset = launch_;
   if (instruction.kind == InstructionKind::kCompute ||
       instruction.kind == InstructionKind::kTransfer) {
@@ -439,7 +445,8 @@ std::uint16_t NameOf(RankProgram& program, const std::string& name, model::Opera
       return static_cast<std::uint16_t>(i);
     }
   }
-  QUADRILLE_CHECK(program.operations.size() < 0xffff, "{} operation names", program.operations.size());
+  QUADRILLE_CHECK(program.operations.size() < 0xffff, "{} operation names",
+                  program.operations.size());
   program.operations.push_back({name, kind, pass, optimizer});
   return static_cast<std::uint16_t>(program.operations.size() - 1);
 }
@@ -466,7 +473,8 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   if (second != nullptr) {
     ActionStream other(context, *second, shapes, program, writer, finish);
     while (!leading.done() || !other.done()) {
-      const bool take_other = leading.done() || (!other.done() && other.NextReady() <= leading.NextReady());
+      const bool take_other =
+          leading.done() || (!other.done() && other.NextReady() <= leading.NextReady());
       (take_other ? other : leading).EmitNext();
     }
   } else {

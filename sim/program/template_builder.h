@@ -1,15 +1,17 @@
 // Writes the body of an action: operation lists of a chunk's pieces become instructions on lanes.
 //
-// Compute operations go to the compute lane in list order. A collective goes to the lane of its axis and waits for what the
-// model says it needs; an operation that needs a collective waits for that lane's count. At the border of two pieces the first
-// operations of the next piece wait for all transfers of the previous one. The TP overlap table changes instructions, not
-// durations: a ring exchange or a pipelined split cuts a GEMM in two parts around its transfer,
+// Compute operations go to the compute lane in list order. A collective goes to the lane of its
+// axis and waits for what the model says it needs; an operation that needs a collective waits for
+// that lane's count. At the border of two pieces the first operations of the next piece wait for
+// all transfers of the previous one. The TP overlap table changes instructions, not durations: a
+// ring exchange or a pipelined split cuts a GEMM in two parts around its transfer,
 //
-//   ring all-gather, n chunks:     part (n-1)/n of the GEMM beside the transfer, the last 1/n after it
-//   pipelined or ring reduce-scatter, n splits:  1/n of the GEMM, then the rest beside (n-1)/n of the transfer, then its last 1/n
+//   ring all-gather, n chunks:     part (n-1)/n of the GEMM beside the transfer, the last 1/n after
+//   it pipelined or ring reduce-scatter, n splits:  1/n of the GEMM, then the rest beside (n-1)/n
+//   of the transfer, then its last 1/n
 //
-// which takes exactly as long as n equal chunks in a software pipeline, (n-1) max(g, c) + g and g + (n-1) max(g, c) + c, with
-// a fixed number of instructions.
+// which takes exactly as long as n equal chunks in a software pipeline, (n-1) max(g, c) + g and g +
+// (n-1) max(g, c) + c, with a fixed number of instructions.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +45,8 @@ enum class PassFilter : std::uint8_t { kForward, kBackward, kBackwardInput, kBac
 struct PieceBody {
   const std::vector<model::Operation>* operations = nullptr;
   std::int32_t layer = -1;
-  // Fully sharded parameters (ZeRO-3, FSDP): gathered before the piece runs, and in backward reduced after it. No bytes: the
-  // parameters are resident.
+  // Fully sharded parameters (ZeRO-3, FSDP): gathered before the piece runs, and in backward
+  // reduced after it. No bytes: the parameters are resident.
   Bytes gather;
   Bytes reduce;
 };
@@ -67,24 +69,27 @@ struct TemplateContext {
 
 struct BuiltTemplate {
   std::uint32_t index = 0;
-  // Compute-lane count at the end of each piece, in execution order, relative to the template's start.
+  // Compute-lane count at the end of each piece, in execution order, relative to the template's
+  // start.
   std::vector<std::int32_t> piece_ends;
   Duration launch_total{0};
 };
 
-// Appends a template to `program` that runs `first` alone or, fused, `first` and `second` merged: at each point the stream
-// whose next operation can start earlier goes first, the backward on a tie. REQUIRES: program.lanes is complete.
+// Appends a template to `program` that runs `first` alone or, fused, `first` and `second` merged:
+// at each point the stream whose next operation can start earlier goes first, the backward on a
+// tie. REQUIRES: program.lanes is complete.
 [[nodiscard]] BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string name,
                                                 const ActionBody& first, const ActionBody* second,
                                                 ShapeTable& shapes, RankProgram& program);
 
-// Collects hand-written instructions (optimizer, flat lanes) in launch order and closes them into a template.
+// Collects hand-written instructions (optimizer, flat lanes) in launch order and closes them into a
+// template.
 class TemplateWriter {
  public:
   TemplateWriter(RankProgram& program, Duration host_launch);
 
-  // Appends; a wait on the instruction's own lane is implied and dropped, and of several on one lane the largest is kept.
-  // Returns the count of the lane after it.
+  // Appends; a wait on the instruction's own lane is implied and dropped, and of several on one
+  // lane the largest is kept. Returns the count of the lane after it.
   std::int32_t Emit(Instruction instruction, std::vector<Wait> waits);
   [[nodiscard]] std::int32_t Count(LaneIndex lane) const { return counts_[lane]; }
   [[nodiscard]] Duration launch_total() const { return launch_; }

@@ -47,15 +47,16 @@ struct LaneState {
   const program::LaneRun* run = nullptr;
   const program::LaneRun* run_end = nullptr;
   std::int32_t done = 0;
-  std::int32_t target = 0;            // count that this lane is blocked on
-  std::int32_t next_wake = kNever;    // smallest target of the lanes blocked on this one
-  std::uint64_t waiters = 0;          // lanes of the rank blocked on this one
+  std::int32_t target = 0;          // count that this lane is blocked on
+  std::int32_t next_wake = kNever;  // smallest target of the lanes blocked on this one
+  std::uint64_t waiters = 0;        // lanes of the rank blocked on this one
   Status status = Status::kBlocked;
-  LaneIndex blocked_on = 0;           // and, once unblocked, the binding wait of the operation
+  LaneIndex blocked_on = 0;  // and, once unblocked, the binding wait of the operation
   LaneIndex last_binding = 0;
-  TimePoint posted;                   // of the operation under way
+  TimePoint posted;  // of the operation under way
   TimePoint started;
-  // The unbroken run of operations that ended last: when its first one was posted and started, and what that waited for.
+  // The unbroken run of operations that ended last: when its first one was posted and started, and
+  // what that waited for.
   TimePoint last_posted;
   TimePoint last_started;
   TimePoint last_end{Duration(-1)};
@@ -126,7 +127,8 @@ class Executor {
     return lanes_[ranks_[rank].first_lane + lane];
   }
   bool EnterNextRun(std::uint32_t rank, LaneState& lane);
-  bool Blocked(std::uint32_t rank, LaneIndex index, LaneState& lane, const Instruction& instruction);
+  bool Blocked(std::uint32_t rank, LaneIndex index, LaneState& lane,
+               const Instruction& instruction);
   bool BlockedOn(std::uint32_t rank, LaneIndex index, LaneState& lane, LaneIndex on,
                  std::int32_t target);
   bool AwaitsLaunch(std::uint32_t rank, LaneIndex index, LaneState& lane,
@@ -186,7 +188,8 @@ class Executor {
 
 // ---- set-up ----
 
-Executor::Executor(const program::Program& program, const Machine& machine, const RunOptions& options)
+Executor::Executor(const program::Program& program, const Machine& machine,
+                   const RunOptions& options)
     : program_(program), machine_(machine), options_(options) {
   if (options.shuffle_ties != 0) tie_mask_ = static_cast<std::uint32_t>(Mix(options.shuffle_ties));
   PrepareRanks();
@@ -237,7 +240,8 @@ void Executor::PrepareGroups() {
   }
 }
 
-// Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike; point-to-point one.
+// Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;
+// point-to-point one.
 std::vector<double> Executor::PortDemand() const {
   std::vector<double> demand(ranks_.size() * 4, 0.0);
   std::vector<double> largest;
@@ -287,8 +291,8 @@ void Executor::PrepareNetwork() {
   network_ = network::FluidNetwork(capacities, groups_.size());
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const program::Group& group = program_.groups[g];
-    // Loads do not depend on the shape within one placement, but for all-to-all against the rest of a lane; take those of the
-    // first shape that moves something.
+    // Loads do not depend on the shape within one placement, but for all-to-all against the rest of
+    // a lane; take those of the first shape that moves something.
     std::vector<network::PortLoad> loads;
     for (std::uint32_t m = 0; m < group.member_count; ++m) {
       const program::GroupMember& member = program_.members[group.member_begin + m];
@@ -396,7 +400,8 @@ void Executor::Dispatch(const Event& event) {
 void Executor::Drain() {
   Event event;
   std::int64_t at_this_instant = 0;
-  // More events than every entity could cause several times over, without time moving, is a livelock.
+  // More events than every entity could cause several times over, without time moving, is a
+  // livelock.
   const auto limit = static_cast<std::int64_t>(64 * (lanes_.size() + groups_.size()) + 4096);
   while (PopNext(event)) {
     QUADRILLE_CHECK(event.time >= now_, "time went back from {} to {} ps",
@@ -406,8 +411,8 @@ void Executor::Drain() {
                     now_.time_since_epoch().count(), at_this_instant, event.entity);
     now_ = event.time;
     if (++result_.events % kProgressInterval == 0 && options_.progress) {
-      options_.progress(Ratio(static_cast<double>(result_.operations) /
-                              static_cast<double>(total_operations_)));
+      options_.progress(
+          Ratio(static_cast<double>(result_.operations) / static_cast<double>(total_operations_)));
     }
     Dispatch(event);
   }
@@ -482,7 +487,8 @@ bool Executor::AwaitsLaunch(std::uint32_t rank, LaneIndex index, LaneState& lane
   const TimePoint launch(segment.launch_base + instruction.launch_offset + run.host_shift);
   if (launch <= now_) return false;
   lane.status = Status::kLaunching;
-  const auto entity = static_cast<std::uint32_t>(ranks_.size() + groups_.size()) + run.first_lane + index;
+  const auto entity =
+      static_cast<std::uint32_t>(ranks_.size() + groups_.size()) + run.first_lane + index;
   Push(Phase::kStart, entity, launch, 0);
   return true;
 }
@@ -568,13 +574,14 @@ void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instructio
   if (run.condition.jitter_sigma > 0.0) {
     const Segment& segment = run.program->segments[(lane.run - 1)->segment];
     // What the operation is, not where it stands, so that schedules see the same luck.
-    const double draw = Normal(Hash(
-        run.condition.jitter_seed, program_.ranks[rank].rank.value(), instruction.operation,
-        instruction.layer, segment.slot.first.microbatch.value(), segment.slot.first.chunk.value()));
+    const double draw =
+        Normal(Hash(run.condition.jitter_seed, program_.ranks[rank].rank.value(),
+                    instruction.operation, instruction.layer, segment.slot.first.microbatch.value(),
+                    segment.slot.first.chunk.value()));
     factor *= 1.0 + run.condition.jitter_sigma * (draw < 0 ? -draw : draw);
   }
-  const Duration nominal = factor == 1.0 ? run.kernel->duration
-                                         : quadrille::Scale(run.kernel->duration, factor);
+  const Duration nominal =
+      factor == 1.0 ? run.kernel->duration : quadrille::Scale(run.kernel->duration, factor);
   run.rate = RateOf(run);
   run.remaining = static_cast<double>(nominal.count());
   run.updated = now_;
@@ -596,14 +603,14 @@ void Executor::FinishKernel(std::uint32_t rank) {
   Advance(rank, kComputeLane);
 }
 
-// A communication kernel begins (+1) or ends (-1) on a rank and changes the rate of the kernel that runs there.
+// A communication kernel begins (+1) or ends (-1) on a rank and changes the rate of the kernel that
+// runs there.
 void Executor::Hold(std::uint32_t rank, const network::TransferCost& cost, int sign) {
   if (!machine_.network.interference || cost.multiprocessors == 0) return;
   RankRun& run = ranks_[rank];
   run.held_multiprocessors += sign * cost.multiprocessors;
-  run.held_memory = run.held_multiprocessors == 0
-                        ? 0.0
-                        : run.held_memory + sign * cost.memory_traffic.value();
+  run.held_memory =
+      run.held_multiprocessors == 0 ? 0.0 : run.held_memory + sign * cost.memory_traffic.value();
   if (run.kernel == nullptr) return;
   const double rate = RateOf(run);
   if (rate == run.rate) return;
@@ -746,11 +753,12 @@ RankState Executor::GapState(const RankRun& run) const {
 void Executor::AccountGap(std::uint32_t rank, const LaneState& lane) {
   const RankRun& run = ranks_[rank];
   if (run.idle_since == now_) return;
-  Attribute(rank, run.idle_since, lane.status == Status::kLaunching ? kComputeLane : lane.blocked_on);
+  Attribute(rank, run.idle_since,
+            lane.status == Status::kLaunching ? kComputeLane : lane.blocked_on);
 }
 
-// Walks back from now along the binding waits: a transfer that ran is exposed communication; before it started, its peers were
-// missing; before it was posted, whatever it waited for in turn.
+// Walks back from now along the binding waits: a transfer that ran is exposed communication; before
+// it started, its peers were missing; before it was posted, whatever it waited for in turn.
 void Executor::Attribute(std::uint32_t rank, TimePoint from, LaneIndex binding) {
   const RankRun& run = ranks_[rank];
   auto& states = result_.ranks[rank].states;
@@ -812,16 +820,18 @@ Diagnostics Executor::Diagnose() const {
       std::string why;
       if (lane.status == Status::kPosted) {
         const auto g = static_cast<std::size_t>(program_.ranks[r].group_of_lane[i]);
-        why = fmt::format("for {} of {} members of its group", program_.groups[g].member_count -
-                              groups_[g].arrived, program_.groups[g].member_count);
+        why = fmt::format("for {} of {} members of its group",
+                          program_.groups[g].member_count - groups_[g].arrived,
+                          program_.groups[g].member_count);
       } else {
         const LaneState& on = lanes_[ranks_[r].first_lane + lane.blocked_on];
         why = fmt::format("for completion {} of lane '{}', which has {}", lane.target,
                           rank_program.lanes[lane.blocked_on].name, on.done);
       }
-      problems.push_back({{}, fmt::format("deadlock: rank {} lane '{}' instruction {} ({}) waits {}",
-                                          program_.ranks[r].rank.value(), rank_program.lanes[i].name,
-                                          lane.done, what, why)});
+      problems.push_back({{},
+                          fmt::format("deadlock: rank {} lane '{}' instruction {} ({}) waits {}",
+                                      program_.ranks[r].rank.value(), rank_program.lanes[i].name,
+                                      lane.done, what, why)});
     }
   }
   if (stuck > kListed) {

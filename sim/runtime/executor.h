@@ -1,16 +1,19 @@
 // The event-driven executor: runs a program with contention, interference, jitter and stragglers.
 //
-// Idea. Lanes are in order, so each lane has at most one operation under way and one event pending, and "the k-th completion of
-// lane s" is a counter. A completion bumps its lane's counter, wakes the lanes of the same rank that are blocked on that lane,
-// and lets the lane go on. A transfer posts at its group; the last member to post starts it. Nothing is allocated while it runs.
+// Idea. Lanes are in order, so each lane has at most one operation under way and one event pending,
+// and "the k-th completion of lane s" is a counter. A completion bumps its lane's counter, wakes
+// the lanes of the same rank that are blocked on that lane, and lets the lane go on. A transfer
+// posts at its group; the last member to post starts it. Nothing is allocated while it runs.
 //
-// A compute kernel has a rate. When communication kernels on its rank begin or end, its remaining work is carried over and its
-// completion moved: the old event is recognised by its generation and dropped. Transfers that could meet others on a port go
-// through FluidNetwork; those that cannot (a static test) have a fixed duration.
+// A compute kernel has a rate. When communication kernels on its rank begin or end, its remaining
+// work is carried over and its completion moved: the old event is recognised by its generation and
+// dropped. Transfers that could meet others on a port go through FluidNetwork; those that cannot (a
+// static test) have a fixed duration.
 //
-// Invariants: (1) time never decreases; (2) results do not depend on the order of ties, because rates are solved once per
-// instant after all completions and starts of it, and everything else commutes; (3) each rank's states sum to the step;
-// (4) a run that stops with unfinished lanes is an error that names every blocked rank, instruction and counter.
+// Invariants: (1) time never decreases; (2) results do not depend on the order of ties, because
+// rates are solved once per instant after all completions and starts of it, and everything else
+// commutes; (3) each rank's states sum to the step; (4) a run that stops with unfinished lanes is
+// an error that names every blocked rank, instruction and counter.
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,12 @@ namespace quadrille::runtime {
 
 enum class PerturbationKind : std::uint8_t {
   kGpuSpeed,        // kernels of `ranks` (all when empty) run at `factor` of their speed
-  kGpuSpeedSpread,  // each GPU draws its speed from a normal distribution around 1 with deviation `sigma`
+  kGpuSpeedSpread,  // each GPU draws its speed from a normal distribution around 1 with deviation
+                    // `sigma`
   kKernelJitter,    // each kernel draws a factor 1 + |normal| x sigma
   kNicBandwidth,    // NICs of `ranks` run at `factor`
   kNvlinkBandwidth,
-  kLinkLatency,     // `delay` added to every collective of `ranks`
+  kLinkLatency,  // `delay` added to every collective of `ranks`
 };
 
 struct Perturbation {

@@ -8,7 +8,8 @@
 namespace quadrille::runtime {
 namespace {
 
-// A GPU never runs below this share of its speed, however far the tail of a drawn distribution goes.
+// A GPU never runs below this share of its speed, however far the tail of a drawn distribution
+// goes.
 constexpr double kSlowest = 0.1;
 
 bool Touches(const Perturbation& perturbation, RankId rank) {

@@ -23,7 +23,8 @@ struct RankCondition {
   bool operator==(const RankCondition&) const = default;
 };
 
-// The condition of global rank `rank` under all `perturbations`, which multiply. `seed` is the run's.
+// The condition of global rank `rank` under all `perturbations`, which multiply. `seed` is the
+// run's.
 [[nodiscard]] RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
                                         std::uint64_t seed);
 

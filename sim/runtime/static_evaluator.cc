@@ -77,7 +77,8 @@ class Sweep {
     return lanes_[ranks_[rank].first_lane + lane];
   }
 
-  // Whether the wait is met; if so raises `start` to its time, if not registers the lane with the one it waits for.
+  // Whether the wait is met; if so raises `start` to its time, if not registers the lane with the
+  // one it waits for.
   bool Met(std::uint32_t rank, LaneIndex index, LaneIndex on, std::int32_t count,
            std::int64_t& start) {
     SweepLane& other = LaneAt(rank, on);
@@ -91,8 +92,8 @@ class Sweep {
     return false;
   }
 
-  bool WaitsMet(std::uint32_t rank, LaneIndex index, SweepLane& lane, const Instruction& instruction,
-                std::int64_t& start) {
+  bool WaitsMet(std::uint32_t rank, LaneIndex index, SweepLane& lane,
+                const Instruction& instruction, std::int64_t& start) {
     const program::Wait* wait = lane.body->waits.data() + instruction.wait_begin;
     for (std::uint8_t i = 0; i < instruction.wait_count; ++i, ++wait) {
       if (!Met(rank, index, wait->lane, lane.base[wait->lane] + wait->count, start)) return false;
@@ -181,9 +182,10 @@ std::int64_t Sweep::KernelTime(std::uint32_t rank, const SweepLane& lane,
   double factor = 1.0 / run.condition.speed;
   if (run.condition.jitter_sigma > 0.0) {
     const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
-    const double draw = Normal(Hash(
-        run.condition.jitter_seed, program_.ranks[rank].rank.value(), instruction.operation,
-        instruction.layer, segment.slot.first.microbatch.value(), segment.slot.first.chunk.value()));
+    const double draw =
+        Normal(Hash(run.condition.jitter_seed, program_.ranks[rank].rank.value(),
+                    instruction.operation, instruction.layer, segment.slot.first.microbatch.value(),
+                    segment.slot.first.chunk.value()));
     factor *= 1.0 + run.condition.jitter_sigma * (draw < 0 ? -draw : draw);
   }
   return factor == 1.0 ? nominal.count() : quadrille::Scale(nominal, factor).count();

@@ -15,8 +15,7 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.execution = scenario.execution;
   run.global_batch = scenario.global_batch;
   run.microbatches = scenario.microbatches;
-  run.schedule =
-      scenario.schedule.order ? scenario.schedule.order_file : scenario.schedule.name;
+  run.schedule = scenario.schedule.order ? scenario.schedule.order_file : scenario.schedule.name;
   run.microbatch_group = scenario.schedule.request.group;
   run.optimizer = scenario.optimizer;
   run.overlap = scenario.overlap;

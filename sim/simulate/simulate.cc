@@ -24,7 +24,8 @@ Result<schedules::PipelineSchedule> ScheduleOf(const Scenario& scenario) {
   return schedules::BuildSchedule(scenario.schedule.name, scenario.schedule.request);
 }
 
-// A bidirectional schedule gives each rank two whole stages of a pipeline of P; every other one v * P stages.
+// A bidirectional schedule gives each rank two whole stages of a pipeline of P; every other one v *
+// P stages.
 Result<program::StageLayout> LayoutOf(const Scenario& scenario,
                                       const schedules::PipelineSchedule& schedule) {
   const bool two_copies = schedule.placement == schedules::Placement::kBidirectional;
@@ -48,12 +49,12 @@ parallel::RankClasses ClassesOf(const Scenario& scenario, const parallel::RankLa
   std::vector<std::uint64_t> colours;
   for (std::int32_t r = 0; r < ranks.world_size(); ++r) {
     const RankId rank(r);
-    std::uint64_t colour =
-        Hash(runtime::ColourOf(rank, scenario.perturbations, scenario.seed),
-             ranks.CoordinatesOf(rank).pipeline);
+    std::uint64_t colour = Hash(runtime::ColourOf(rank, scenario.perturbations, scenario.seed),
+                                ranks.CoordinatesOf(rank).pipeline);
     colours.push_back(colour);
   }
-  // Groups that lie differently cost differently, so where a rank's groups lie is part of its colour.
+  // Groups that lie differently cost differently, so where a rank's groups lie is part of its
+  // colour.
   std::vector<topology::GpuId> members;
   for (const parallel::ProcessGroups& partition : partitions) {
     if (partition.groups.front().size() == 1) continue;

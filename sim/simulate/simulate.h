@@ -32,17 +32,18 @@ struct CompiledStep {
 };
 
 struct SimulateOptions {
-  bool unfold = false;           // every rank on its own instead of one per class
+  bool unfold = false;  // every rank on its own instead of one per class
   std::uint64_t shuffle_ties = 0;
-  // Which simulated ranks' operations `sink` receives: one per pipeline stage when `record_stages`, else `record_ranks`
-  // (global ranks; each is mapped to the simulated rank that stands for it).
+  // Which simulated ranks' operations `sink` receives: one per pipeline stage when `record_stages`,
+  // else `record_ranks` (global ranks; each is mapped to the simulated rank that stands for it).
   bool record_stages = false;
   std::vector<RankId> record_ranks;
   program::RecordSink* sink = nullptr;
   std::function<void(Ratio)> progress;
 };
 
-// Schedule, layout, operations, rank classes, lowering, prices. Errors name what does not fit together.
+// Schedule, layout, operations, rank classes, lowering, prices. Errors name what does not fit
+// together.
 [[nodiscard]] Result<CompiledStep> Compile(const scenario::Scenario& scenario,
                                            const SimulateOptions& options);
 
@@ -52,7 +53,8 @@ struct Simulation {
   metrics::StepReport report;
 };
 
-// Executes what Compile made of `scenario` and measures it. An error is a deadlock, with its diagnosis.
+// Executes what Compile made of `scenario` and measures it. An error is a deadlock, with its
+// diagnosis.
 [[nodiscard]] Result<Simulation> Run(const scenario::Scenario& scenario, CompiledStep compiled,
                                      const SimulateOptions& options);
 
