@@ -188,26 +188,27 @@ BytesPerSecond ClusterGraph::MaximumFlow(std::span<const GpuId> from, std::span<
   FlowGraph flow(vertices + 2);
   auto capacity = get(boost::edge_capacity, flow);
   auto reverse = get(boost::edge_reverse, flow);
-  // Both directions of a pair are each other's reverse in the residual graph too.
-  const auto add = [&](std::size_t a, std::size_t b, std::int64_t forth, std::int64_t back) {
-    const auto e1 = add_edge(a, b, flow).first;
-    const auto e2 = add_edge(b, a, flow).first;
-    capacity[e1] = forth;
-    capacity[e2] = back;
-    reverse[e1] = e2;
-    reverse[e2] = e1;
+  // Boost wants every edge to have a reverse of capacity 0 to itself, so the two directions of a
+  // cable are two such pairs.
+  const auto add = [&](std::size_t a, std::size_t b, std::int64_t rate) {
+    const auto forth = add_edge(a, b, flow).first;
+    const auto back = add_edge(b, a, flow).first;
+    capacity[forth] = rate;
+    capacity[back] = 0;
+    reverse[forth] = back;
+    reverse[back] = forth;
   };
   const std::span<const Link> links = graph_->cluster->links();
   const auto megabytes = [&](std::size_t i) {
     const bool open = usable.empty() || usable[i] != 0;
     return open ? static_cast<std::int64_t>(std::llround(links[i].capacity.value() / 1e6)) : 0;
   };
-  for (std::size_t i = 0; i < links.size(); i += 2) {
-    add(links[i].from.index(), links[i].to.index(), megabytes(i), megabytes(i + 1));
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    add(links[i].from.index(), links[i].to.index(), megabytes(i));
   }
   constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 1'000'000'000;
-  for (const GpuId gpu : from) add(vertices, gpu.index(), kUnlimited, 0);
-  for (const GpuId gpu : to) add(gpu.index(), vertices + 1, kUnlimited, 0);
+  for (const GpuId gpu : from) add(vertices, gpu.index(), kUnlimited);
+  for (const GpuId gpu : to) add(gpu.index(), vertices + 1, kUnlimited);
   const std::int64_t total = boost::push_relabel_max_flow(flow, vertices, vertices + 1);
   return BytesPerSecond(static_cast<double>(total) * 1e6);
 }

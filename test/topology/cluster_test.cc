@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <set>
+#include <ctime>
 
 #include "test/topology/example_clusters.h"
 #include "topology/cluster_graph.h"
@@ -171,14 +170,14 @@ TEST(ClusterGraph, NothingIsUnreachableInABuiltCluster) {
   EXPECT_TRUE(ClusterGraph(cluster).Unreachable().empty());
 }
 
-// 16,384 GPUs are to be built in well under 0.3 s; the bound here is generous for slow and busy
-// machines.
+// 16,384 GPUs take 2 to 3 ms in an optimised build; the bound, on CPU time, leaves room for
+// sanitizers.
 TEST(Cluster, LargeClustersAreBuiltQuickly) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Cluster cluster = Build(SuperPod(2048));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(cluster.gpu_count(), 16384);
-  EXPECT_LT(took.count(), 0.3);
+  EXPECT_LT(seconds, 0.3);
 }
 
 }  // namespace
