@@ -91,7 +91,8 @@ class Picture {
   std::string Draw() {
     const double height = bottom_ + 76;
     Add(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )"
-        R"(viewBox="0 0 {0:.0f} {1:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="10">)"
+        R"(viewBox="0 0 {0:.0f} {1:.0f}" )"
+        R"(font-family="Helvetica, Arial, sans-serif" font-size="10">)"
         "\n",
         width_, height);
     const std::string title = Title();
@@ -156,8 +157,8 @@ class Picture {
   void Box(const Action& action, Duration start, Duration end, double y, double height) {
     const double width = ToUnits(end - start) * scale_;
     if (width <= 0) return;
-    Add(R"(<rect x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.0f}" fill="{}" fill-opacity="{:.2f}" )"
-        R"(stroke="#333333" stroke-width="0.5"/>)"
+    Add(R"(<rect x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.0f}" fill="{}" )"
+        R"(fill-opacity="{:.2f}" stroke="#333333" stroke-width="0.5"/>)"
         "\n",
         X(start), y, width, height, StyleOf(action.kind).colour, Opacity(action.chunk));
     const std::size_t digits = Digits(action.microbatch.value());

@@ -124,6 +124,28 @@ void ZbvForms(const Sizes& s, ClosedForms& forms) {
   forms.peak_is_exact = s.m >= 2 * std::int64_t{s.p} - 1;
 }
 
+void VHalfForms(const Sizes& s, ClosedForms& forms) {
+  forms.idle_formula = "6*ceil(P/2)-7 chunk forwards, if F=I=W, P >= 3 and M >= 2P";
+  if (s.equal_thirds() && s.p >= 3 && s.m >= 2 * s.p) {
+    forms.idle = (6 * ((s.p + 1) / 2) - 7) * s.costs.forward;
+  }
+  SetPeak(forms, s, "at most 2*floor((P+2)/2)",
+          [&](std::int64_t) { return 2 * ((std::int64_t{s.p} + 2) / 2); });
+  forms.peak_is_exact = false;
+}
+
+void VMinForms(const Sizes& s, ClosedForms& forms) {
+  SetPeak(forms, s, "at most 2*floor((P+4)/3)",
+          [&](std::int64_t) { return 2 * ((std::int64_t{s.p} + 4) / 3); });
+  forms.peak_is_exact = false;
+}
+
+void GroupInterleavedForms(const Sizes& s, ClosedForms& forms) {
+  SetPeak(forms, s, "at most (v-1)g+P-r",
+          [&](std::int64_t r) { return std::int64_t{s.v - 1} * s.group + s.p - r; });
+  forms.peak_is_exact = false;
+}
+
 void DualPipeForms(const Sizes& s, std::int32_t half_stages, ClosedForms& forms) {
   forms.idle_formula =
       half_stages == s.p ? "(P-1)(F&B+B-3W) of a chunk, if F=I=W" : "(P/2-1)(F&B+B-3W), if F=I=W";
@@ -181,7 +203,10 @@ constexpr FormsOfSchedule kForms[] = {
     {"zb-h1", ZeroBubbleH1Forms},
     {"zb-h2", ZeroBubbleH2Forms},
     {"interleaved-zb", ZeroBubbleH1Forms},
+    {"group-interleaved", GroupInterleavedForms},
     {"zbv", ZbvForms},
+    {"v-half", VHalfForms},
+    {"v-min", VMinForms},
     {"dualpipe", [](const Sizes& s, ClosedForms& f) { DualPipeForms(s, s.p / 2, f); }},
     {"dualpipev", [](const Sizes& s, ClosedForms& f) { DualPipeForms(s, s.p, f); }},
     {"chimera", ChimeraForms},
@@ -214,7 +239,7 @@ Sizes Resolve(const ScheduleEntry& entry, const ScheduleRequest& request) {
     Refusals unused(entry.name, grouped, {.group = true});
     sizes.group = ResolveGroup(grouped, unused);
   }
-  if (entry.name == "depth-first") {
+  if (entry.name == "depth-first" || entry.name == "group-interleaved") {
     sizes.group = request.group > 0 ? request.group : request.pipeline;
   }
   if (entry.name == "seq1f1b") sizes.slices = request.slices > 0 ? request.slices : kDefaultSlices;

@@ -1,6 +1,8 @@
-// The text form of an order: a header line `# schedule=.. P=.. M=.. v=.. placement=..` and one line per rank.
+// The text form of an order: a header line `# schedule=.. P=.. M=.. v=.. placement=..` and one line
+// per rank.
 //
-// An action is its kind, microbatch, a dot and the chunk (`F3.0`), with `s` and the slice where there are slices
+// An action is its kind, microbatch, a dot and the chunk (`F3.0`), with `s` and the slice where
+// there are slices
 // (`F3.0s2`); a fused pair is `F3.0&B0.1`.
 #pragma once
 
@@ -12,11 +14,14 @@
 
 namespace quadrille::schedules {
 
-// One line per rank, each ending in a newline; `header` adds the line that ParseSchedule reads P, M, v, placement from.
+// One line per rank, each ending in a newline; `header` adds the line that ParseSchedule reads P,
+// M, v, placement from.
 [[nodiscard]] std::string PrintSchedule(const PipelineSchedule& schedule, bool header);
 
-// Reads an order file. All problems come with file, line and column. Completeness and causality are CheckSchedule's.
-[[nodiscard]] Result<PipelineSchedule> ParseSchedule(std::string_view text, const std::string& file);
+// Reads an order file. All problems come with file, line and column. Completeness and causality are
+// CheckSchedule's.
+[[nodiscard]] Result<PipelineSchedule> ParseSchedule(std::string_view text,
+                                                     const std::string& file);
 
 [[nodiscard]] std::string ToString(const Action& action, bool with_slice);
 

@@ -35,6 +35,9 @@ const Line kTable[] = {
     {"zb-h1", 1, 0, 7, 4.64, 7, 8, 14, 28, 28},
     {"zb-h2", 1, 0, 7, 4.64, 0, 15, 14, 7, 7},
     {"zbv", 2, 0, 3.5, 2.37, 0, 8, 28, 33, 35},
+    {"v-half", 2, 0, 8.5, 5.57, 8.5, 5, 28, 48, 48},
+    {"v-min", 2, 0, 13.5, 8.57, 13.5, 4, 28, 272, 272},
+    {"1f1b-v", 2, 0, 16.5, 10.28, 16.5, 6, 28, 196, 196},
     {"dualpipe", 1, 0, 6, 4.00, 6, 9, 14, 51, 51},
     {"dualpipev", 2, 0, 7, 4.64, 7, 8.5, 28, 100, 100},
 };
@@ -88,6 +91,23 @@ TEST(SideBySide, ZeroBubbleH1AndH2LastEquallyLongBetweenBarriers) {
   const auto h2 = EvaluateSchedule(Build("zb-h2", Request(8, 48)), Costs(1, 1, 1));
   EXPECT_EQ(h1->makespan, FromSeconds(151));
   EXPECT_EQ(h2->makespan, FromSeconds(151));
+}
+
+double IdlePerRank(const PipelineSchedule& schedule, const TaskCosts& costs) {
+  const auto result = EvaluateSchedule(schedule, costs);
+  return result->bubble_of_makespan.value() * ToSeconds(result->makespan);
+}
+
+TEST(Approximations, PublishedFormulasDifferByThisMuchWhereTheyAreNotExact) {
+  // DualPipe's (P/2-1)(F&B+B-3W) away from F = I = W.
+  const PipelineSchedule dualpipe = Build("dualpipe", Request(8, 48));
+  EXPECT_NEAR(IdlePerRank(dualpipe, Costs(1, 1.2, 0.8)), 7.2, 1e-9);  // the formula says 7.8
+  EXPECT_NEAR(IdlePerRank(dualpipe, Costs(1, 0.8, 1.2)), 6.0, 1e-9);  // the formula says 4.2
+  // "V-Half: half, V-Min: two thirds of 1F1B's bubble", in chunk units 42 for 1F1B.
+  EXPECT_NEAR(IdlePerRank(Build("v-half", Request(8, 48)), Costs(1, 1, 1)), 17, 1e-9);
+  EXPECT_NEAR(IdlePerRank(Build("v-min", Request(8, 48)), Costs(1, 1, 1)), 27, 1e-9);
+  // Chimera's (P-2)/(3M/2+P-2) for M = 2P would be 6/30 of the makespan.
+  EXPECT_NEAR(IdlePerRank(Build("chimera", Request(8, 16)), Costs(1, 1, 1)), 18, 1e-9);
 }
 
 }  // namespace

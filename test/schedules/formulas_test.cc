@@ -66,12 +66,14 @@ TEST(ClosedForms, HoldOverAGridOfSizesAndCosts) {
   for (const ScheduleEntry& entry : BuiltInSchedules()) {
     if (entry.needs_costs) continue;
     for (const std::int32_t p : {1, 2, 3, 4, 5, 8, 16}) {
-      for (const std::int32_t m : {1, 2, 3, 4, 6, 7, 8, 12, 16, 20, 32, 33, 64}) {
+      for (const std::int32_t m : {1, 2, 3, 4, 7, 8, 12, 16, 20, 32, 64}) {
         for (const std::int32_t v : {1, 2, 3, 8}) {
           for (const std::int32_t group : {0, static_cast<int>(kAutomaticGroup), 5, 9, 12}) {
             for (const std::int32_t slices : {0, 2}) {
               ScheduleRequest request = Request(p, m, v, group, slices);
               for (const TaskCosts& costs : cost_sets) {
+                // Large sizes with the first two cost sets only: they take most of the time.
+                if (m >= 32 && v >= 3 && &costs > &cost_sets[1]) break;
                 request.costs = costs;
                 Compare(entry.name, request, tallies[entry.name]);
               }
@@ -89,6 +91,7 @@ TEST(ClosedForms, HoldOverAGridOfSizesAndCosts) {
     EXPECT_GT(tallies[name].idle, 5) << name;
     EXPECT_GT(tallies[name].peak, 5) << name;
   }
+  EXPECT_GT(tallies["v-half"].idle, 5);
   for (const char* name : {"zb-h2", "zbv"}) EXPECT_GT(tallies[name].span, 5) << name;
   for (const char* name : {"gpipe", "1f1b", "interleaved"})
     EXPECT_GT(tallies[name].hops, 5) << name;
