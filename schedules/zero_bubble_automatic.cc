@@ -248,6 +248,7 @@ class GreedyList {
 Result<PipelineSchedule> GenerateZeroBubbleAutomatic(const ScheduleRequest& request) {
   Refusals refusals("zb-auto", request, {.fixed_virtual_stages = 1, .memory_limit = true});
   RefuseUnusableCosts(request, 1, refusals);
+  if (request.memory_limit < 0) refusals.Add("the memory limit must not be negative");
   if (!refusals.empty()) return refusals.Take();
   const std::int64_t limit = request.memory_limit > 0 ? request.memory_limit : 1;
   const std::int64_t cap = limit * request.pipeline * kForwardMemory;
