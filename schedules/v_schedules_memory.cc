@@ -19,6 +19,8 @@
 //    and the block's peak allow. Then all is squeezed without a change of order.
 // 3. Cool-down: what starts after rank 0's last F0 (and not before 2.'s limit) runs as soon as its
 //    inputs are there, once the fixed F and I of its rank have run; F only below the peak.
+//    (Where M is so small that the last F0 falls into the warm-up, that limit is a guess: one
+//    order of the authors, V-Min at P = 4, M = 3, agrees with it, but with others too.)
 // 4. W runs in slots that neither F nor I takes: chunk 1 before chunk 0, else in order.
 
 #include <algorithm>

@@ -24,6 +24,8 @@
 // 5. A forward may be left out of a round when the next rank is two forwards behind and would get
 //    its I later for it; whether it is, is the second policy. Leaving it out at rank j leaves it
 //    out at all ranks before j.
+//    Whether a W that would end exactly with that I counts as filling the wait is a guess (it does
+//    not); it matters for I = 1.2, W = 0.8 at some sizes, where both readings take equally long.
 
 #include <algorithm>
 #include <array>
