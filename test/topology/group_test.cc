@@ -20,6 +20,7 @@ std::int32_t Rank(std::int32_t tp, std::int32_t cp, std::int32_t dp, std::int32_
 std::vector<GpuId> Group(const std::vector<GpuId>& gpus, std::int32_t size,
                          const std::function<std::int32_t(std::int32_t)>& rank_of) {
   std::vector<GpuId> group;
+  group.reserve(static_cast<std::size_t>(size));
   for (std::int32_t i = 0; i < size; ++i) {
     group.push_back(gpus[static_cast<std::size_t>(rank_of(i))]);
   }

@@ -22,6 +22,7 @@ struct Pair {
 };
 std::vector<Pair> RandomPairs(const Cluster& cluster, int count) {
   std::vector<Pair> pairs;
+  pairs.reserve(static_cast<std::size_t>(count));
   const auto gpus = static_cast<std::uint64_t>(cluster.gpu_count());
   for (int i = 0; i < count; ++i) {
     pairs.push_back({GpuId(static_cast<std::int32_t>(Hash(7, i, 0) % gpus)),
@@ -247,6 +248,7 @@ TEST(Router, TheSameSeedGivesTheSameRoutesAndAnotherSeedOthers) {
   const auto spines = [&](std::uint64_t seed) {
     Router router(cluster, {.spine = SpineChoice::kEcmp, .seed = seed});
     std::vector<LinkId> links;
+    links.reserve(32);
     for (int node = 0; node < 32; ++node) {
       links.push_back(router.Route(GpuId(8 * node), GpuId(8 * (node + 32)))[2]);
     }

@@ -14,6 +14,7 @@ namespace {
 
 std::vector<GpuId> GpuRange(std::int32_t begin, std::int32_t end) {
   std::vector<GpuId> gpus;
+  gpus.reserve(static_cast<std::size_t>(end - begin));
   for (std::int32_t g = begin; g < end; ++g) gpus.emplace_back(g);
   return gpus;
 }
