@@ -37,6 +37,19 @@ struct CollectiveConstants {
   Law nvlink_all_to_all;
   Law nvlink_send_receive;
   std::int32_t calibrated_group = 8;  // ranks at which the NVLink laws were measured
+  // B of rings over 2, 3, 4 ... ranks of a domain where it differs from the laws' (which ring fits
+  // a part of a hybrid cube mesh; pairs on A100). Ranks beyond the list follow the laws.
+  std::vector<BytesPerSecond> ring_bandwidth_by_ranks;
+  // NCCL's send/receive within a domain may use few channels below a size; zero: no such cliff.
+  BytesPerSecond nvlink_send_receive_slow;
+  Bytes nvlink_send_receive_slow_below;
+  // What the hosts and the transport of one site add to everything that crosses the network: 0 for
+  // InfiniBand and RoCE, 50 to 300 us over EFA or TCPX. The one knob that does not carry over
+  // between sites.
+  Duration network_latency{0};
+  // The most that one domain sends or receives, where a collective does not drive all NICs of a
+  // rack; zero: all.
+  BytesPerSecond domain_network_limit;
   // Rings across nodes: t = base + intra_steps x intra_step + inter_steps x inter_step + X /
   // (efficiency x NIC sum) (constants of NCCL's tuner, NVIDIA/nccl:src/graph/tuning.cc, and SimAI's
   // measured node scaling).
@@ -49,6 +62,9 @@ struct CollectiveConstants {
   Duration tree_inter_step{0};  // per level of a double binary tree
   double tree_nic_efficiency = 0.92;
   double all_to_all_nic_efficiency = 0.95;
+  // Per peer of an all-to-all across nodes: 37.6 us for 16 ranks of two nodes against 14.5 us for
+  // one pair (B200, Vultr's report).
+  Duration all_to_all_peer{1'500'000};
   Law network_send_receive;  // one pair, one NIC; bandwidth is what NCCL's point-to-point reaches
   Duration point_to_point_spine_hop{0};
   // Userbuffers ring exchange and bulk copies inside a node (Transformer Engine), where TP overlap

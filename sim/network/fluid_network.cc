@@ -133,13 +133,15 @@ void FluidNetwork::Fill() {
     for (FlowIndex j : open) {
       const Flow& flow = flows_[j];
       const double weight = 1.0 / TightestLoad(Loads(flow));
-      bool frozen = level * weight >= flow.cap * (1.0 - 1e-12);
+      const bool at_cap = level * weight >= flow.cap * (1.0 - 1e-12);
+      bool frozen = at_cap;
       for (const PortLoad& load : Loads(flow)) {
         if (!ports_[load.port].in_component) continue;
         frozen = frozen || level * usage_[load.port] >= spare_[load.port] * (1.0 - 1e-12);
       }
       if (frozen) {
-        new_rate_[j] = std::min(level * weight, flow.cap);
+        // Exactly the cap: a rounding error below it would be cut to the grid.
+        new_rate_[j] = at_cap ? flow.cap : level * weight;
       } else {
         still_open.push_back(j);
       }

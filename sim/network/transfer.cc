@@ -2,25 +2,34 @@
 //
 // Idea. A collective of bus-normalised size X takes t(X) = alpha + gamma sqrt(X) + X / B. Within an
 // NVLink domain all three constants are measured per kind. Across nodes B follows from the
-// narrowest resource of the algorithm that NCCL would run, and alpha from its number of steps:
+// narrowest resource of the algorithm that NCCL would run, alpha from its number of steps:
 //
-//   ring (all-gather, reduce-scatter)   base + (n - N) intra + (N - 1) inter, B = efficiency x
-//   min(NVLink, g NICs): a flat ring
-//                                       crosses each node boundary once per channel, and channels
-//                                       start at different GPUs, so the g NICs of a node share the
-//                                       load evenly
-//   ring or double tree (all-reduce)    ring doubled, or 2 (g - 1) intra + 2 floor(log2 N) tree
-//   steps; NCCL takes the faster all-to-all                          the slower of what stays in
-//   the node and what leaves it (PXN aggregates per rail) send/receive NCCL's point-to-point law,
-//   far from line rate
+//   all-gather, reduce-scatter  A flat ring: base + (n - N) intra + (N - 1) inter. It crosses each
+//                               node boundary once per channel, and channels start at different
+//                               GPUs, so that the NICs of a node share the load evenly.
+//   all-reduce                  The faster of that ring, run twice, and a double binary tree. With
+//                               two nodes a tree sends S out of each node, not the ring's 2 S; with
+//                               more, up to 2 S (an inner node of one tree is a leaf of the other).
+//                               Within the node the tree goes through the NVSwitch where it reduces
+//                               (NVLS tree), else along a chain. What it adds to the one-node law
+//                               in latency it adds to the ramp, which grows as the square root of a
+//                               pipeline's filling time.
+//   all-to-all                  The slower of what stays in the node and what leaves it (PXN
+//                               aggregates per rail); every peer costs its own message.
+//   send/receive                NCCL's point-to-point law, far from line rate. Within a node it may
+//                               have a cliff: few channels, hence slow, below a size.
 //
-// Sources: NVIDIA/nccl:src/graph/tuning.cc (steps, latencies, choice),
-// NVIDIA/nccl-tests:doc/PERFORMANCE.md (X), and aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio
-// (scaling with nodes, which the ring formula reproduces to 8 %).
+// Whether the NVSwitch reduces is read off the laws: an all-reduce that runs as a ring is a
+// reduce-scatter followed by an all-gather, so its bus bandwidth cannot be markedly above theirs.
+//
+// Sources: NVIDIA/nccl:src/graph/tuning.cc (steps, latencies, choice), src/graph/trees.cc (trees),
+// NVIDIA/nccl-tests:doc/PERFORMANCE.md (X), NVIDIA/nccl-tests issue 196 (trees of two nodes), and
+// aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio (scaling with nodes, which the ring formula
+// reproduces to 8 %).
 //
 // Invariants: (1) no transfer beats X over the narrowest port; (2) kIdeal is a lower bound of
 // kAlphaBeta; (3) `alone` is latency + X / cap, so that a fluid that meets no other takes exactly
-// `alone`.
+// `alone`; (4) `alone` never falls when the bytes grow.
 #include "sim/network/transfer.h"
 
 #include <algorithm>
@@ -35,6 +44,12 @@ namespace {
 using model::CollectiveKind;
 
 constexpr std::int32_t kNvlsMinimumRanks = 5;  // NCCL uses NVLS only above 4 ranks of a node
+// All-reduce over reduce-scatter bandwidth from which it cannot be a ring (H100 497 / 370, B200 870
+// / 720; a ring measures 1).
+constexpr double kInSwitchBandwidthRatio = 1.1;
+// Chain trees have fewer channels than rings: on Ampere 8 x 23.6 against 24 x 10 GB/s
+// (NVIDIA/nccl:src/graph/tuning.cc, search.cc).
+constexpr double kChainTreeBandwidthShare = 0.79;
 
 Duration Times(Duration step, std::int64_t count) { return step * count; }
 
@@ -47,7 +62,7 @@ std::int32_t FloorLog2(std::int32_t x) {
   return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(x))) - 1;
 }
 
-// alpha and B of one algorithm; work beside X where the algorithm moves other than X (tree).
+// Latency, ramp and B of one algorithm, and what it puts on the ports per byte of X.
 struct Path {
   Duration alpha{0};
   Duration gamma{0};
@@ -60,65 +75,119 @@ Path FromLaw(const Law& law) {
   return {law.alpha, law.gamma_per_sqrt_megabyte, law.bandwidth, 1.0, 0.0};
 }
 
-Path NvlinkPath(const TransferShape& shape, std::int32_t n, const CollectiveConstants& c) {
+bool ReducesInSwitch(const CollectiveConstants& c) {
+  return c.nvlink_all_reduce.bandwidth.value() >
+         kInSwitchBandwidthRatio * c.nvlink_reduce_scatter.bandwidth.value();
+}
+
+// A ring over n ranks of a domain by the law of `calibrated_group` ranks. Smaller rings fill
+// sooner: on A100 the ramp is 2.4, 6.7 and 13 us for 2, 4 and 8 ranks, about n - 1
+// (VIA-Research/vTrain:trace/a100). Larger rings pay their extra steps.
+Path NvlinkRing(const Law& law, std::int32_t n, const CollectiveConstants& c) {
+  Path path = FromLaw(law);
+  path.alpha += Times(c.ring_intra_step, std::max(0, n - c.calibrated_group));
+  if (n < c.calibrated_group) {
+    path.gamma =
+        quadrille::Scale(path.gamma, static_cast<double>(n - 1) / (c.calibrated_group - 1));
+  }
+  const auto row = static_cast<std::size_t>(n) - 2;
+  if (row < c.ring_bandwidth_by_ranks.size()) path.bandwidth = c.ring_bandwidth_by_ranks[row];
+  return path;
+}
+
+Path NvlinkAllReduce(std::int32_t n, const CollectiveConstants& c) {
+  if (!ReducesInSwitch(c)) return NvlinkRing(c.nvlink_all_reduce, n, c);
+  if (n >= kNvlsMinimumRanks) {
+    Path path = FromLaw(c.nvlink_all_reduce);
+    // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) / n.
+    path.nvlink_load = 1.0 / BusFactor(CollectiveKind::kAllReduce, n);
+    return path;
+  }
+  // A ring is a reduce-scatter followed by an all-gather in one launch.
+  Path path = NvlinkRing(c.nvlink_reduce_scatter, n, c);
+  path.alpha += Times(c.ring_intra_step, n - 1);
+  return path;
+}
+
+// Below the cliff the slow rate; above it full rate, but never sooner than the largest slow one.
+Path NvlinkSendReceive(Bytes work, const CollectiveConstants& c) {
+  Path path = FromLaw(c.nvlink_send_receive);
+  const Bytes cliff = c.nvlink_send_receive_slow_below;
+  if (cliff.value() == 0) return path;
+  if (work <= cliff) {
+    path.bandwidth = c.nvlink_send_receive_slow;
+    return path;
+  }
+  const Duration at_cliff =
+      path.alpha + Ramp(path.gamma, cliff) + cliff / c.nvlink_send_receive_slow;
+  const Duration fast = path.alpha + Ramp(path.gamma, work) + work / path.bandwidth;
+  path.alpha += std::max(Duration(0), at_cliff - fast);
+  return path;
+}
+
+Path NvlinkPath(const TransferShape& shape, std::int32_t n, Bytes work,
+                const CollectiveConstants& c) {
   if (shape.userbuffers) return FromLaw(c.userbuffers);
-  const std::int32_t extra = std::max(0, n - c.calibrated_group);
   switch (shape.collective.kind) {
-    case CollectiveKind::kAllReduce: {
-      if (n >= kNvlsMinimumRanks) {
-        Path path = FromLaw(c.nvlink_all_reduce);
-        // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) /
-        // n.
-        path.nvlink_load = 1.0 / BusFactor(CollectiveKind::kAllReduce, n);
-        return path;
-      }
-      // A ring is a reduce-scatter followed by an all-gather in one launch.
-      Path path = FromLaw(c.nvlink_reduce_scatter);
-      path.alpha += Times(c.ring_intra_step, n - 1);
-      return path;
-    }
-    case CollectiveKind::kReduceScatter: {
-      Path path = FromLaw(c.nvlink_reduce_scatter);
-      path.alpha += Times(c.ring_intra_step, extra);
-      return path;
-    }
+    case CollectiveKind::kAllReduce: return NvlinkAllReduce(n, c);
+    case CollectiveKind::kReduceScatter: return NvlinkRing(c.nvlink_reduce_scatter, n, c);
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kBroadcast: {
-      Path path = FromLaw(c.nvlink_all_gather);
-      path.alpha += Times(c.ring_intra_step, extra);
-      return path;
-    }
+    case CollectiveKind::kBroadcast: return NvlinkRing(c.nvlink_all_gather, n, c);
     case CollectiveKind::kAllToAll: return FromLaw(c.nvlink_all_to_all);
-    case CollectiveKind::kSendReceive: return FromLaw(c.nvlink_send_receive);
+    case CollectiveKind::kSendReceive: return NvlinkSendReceive(work, c);
   }
   return {};
 }
 
-BytesPerSecond RingBandwidth(const GroupPlacement& p, const CollectiveConstants& c,
-                             const PortCapacities& ports) {
-  const double nics = ports.nic.value() * p.ranks_per_node * c.ring_nic_efficiency;
-  if (p.ranks_per_node == 1) return BytesPerSecond(nics);
-  return BytesPerSecond(std::min(nics, ports.nvlink.value() * c.ring_nic_efficiency));
+// What the NICs that one domain drives carry together.
+BytesPerSecond DomainNics(const GroupPlacement& p, const CollectiveConstants& c,
+                          const PortCapacities& ports) {
+  const BytesPerSecond nics = ports.nic * p.ranks_per_node;
+  return c.domain_network_limit.value() > 0.0 ? std::min(nics, c.domain_network_limit) : nics;
 }
 
 Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveConstants& c,
               const PortCapacities& ports) {
   Path path;
-  path.alpha = c.ring_base + Times(c.ring_intra_step, std::int64_t{rounds} * (p.ranks - p.nodes)) +
+  path.alpha = c.ring_base + c.network_latency +
+               Times(c.ring_intra_step, std::int64_t{rounds} * (p.ranks - p.nodes)) +
                Times(c.ring_inter_step, std::int64_t{rounds} * (p.nodes - 1));
   path.gamma = c.ring_gamma_per_sqrt_megabyte;
-  path.bandwidth = RingBandwidth(p, c, ports);
+  path.bandwidth = DomainNics(p, c, ports) * c.ring_nic_efficiency;
   path.nvlink_load = p.ranks_per_node > 1 ? 1.0 : 0.0;
   path.nic_load = 1.0 / p.ranks_per_node;
+  if (p.ranks_per_node > 1) {
+    path.bandwidth = std::min(path.bandwidth, ports.nvlink * c.ring_nic_efficiency);
+  }
   return path;
 }
 
+// Double binary tree over the domains.
 Path TreePath(const GroupPlacement& p, const CollectiveConstants& c, const PortCapacities& ports) {
-  Path path = RingPath(p, 0, c, ports);
-  path.alpha = c.ring_base + Times(c.ring_intra_step, 2 * (p.ranks_per_node - 1)) +
-               Times(c.tree_inter_step, 2 * FloorLog2(p.nodes));
-  path.bandwidth =
-      BytesPerSecond(path.bandwidth.value() / c.ring_nic_efficiency * c.tree_nic_efficiency);
+  const double factor = BusFactor(CollectiveKind::kAllReduce, p.ranks);
+  const double sent = p.nodes == 2 ? 1.0 : 2.0;  // bytes that leave a domain, in units of S
+  const Duration across = Times(c.tree_inter_step, std::int64_t{2} * FloorLog2(p.nodes));
+  Path path;
+  path.nic_load = sent / (p.ranks_per_node * factor);
+  path.bandwidth = DomainNics(p, c, ports) * (c.tree_nic_efficiency * factor / sent);
+  if (p.ranks_per_node == 1) {
+    path.alpha = c.ring_base + c.network_latency + across;
+    path.gamma = c.ring_gamma_per_sqrt_megabyte;
+    return path;
+  }
+  const bool in_switch = ReducesInSwitch(c) && p.ranks_per_node >= kNvlsMinimumRanks;
+  const Path inside = NvlinkAllReduce(p.ranks_per_node, c);
+  const double share = in_switch ? 1.0 : kChainTreeBandwidthShare;
+  path.bandwidth = std::min(path.bandwidth, inside.bandwidth * share);
+  // Through the switch each GPU sends and receives S, and once more its shard; along a chain up to
+  // 2 S.
+  path.nvlink_load = (in_switch ? 1.0 + 1.0 / p.ranks_per_node : 2.0) / factor;
+  path.alpha = inside.alpha + across;
+  path.gamma = quadrille::Scale(
+      inside.gamma,
+      std::sqrt(static_cast<double>(path.alpha.count()) /
+                static_cast<double>(std::max<std::int64_t>(1, inside.alpha.count()))));
+  path.alpha += c.network_latency;
   return path;
 }
 
@@ -128,7 +197,8 @@ Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p, const Col
   const double others = p.ranks - 1;
   path.nvlink_load = (p.ranks_per_node - 1) / others;
   path.nic_load = (p.ranks - p.ranks_per_node) / others * shape.collective.node_deduplication;
-  path.alpha = c.network_send_receive.alpha;
+  path.alpha =
+      c.network_send_receive.alpha + c.network_latency + Times(c.all_to_all_peer, p.ranks - 1);
   const double nic = ports.nic.value() * c.all_to_all_nic_efficiency / path.nic_load;
   const double nvlink =
       path.nvlink_load > 0.0 ? c.nvlink_all_to_all.bandwidth.value() / path.nvlink_load : nic;
@@ -156,7 +226,8 @@ Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work
       Path path = FromLaw(c.network_send_receive);
       path.nvlink_load = 0.0;
       path.nic_load = 1.0;
-      path.bandwidth = BytesPerSecond(std::min(path.bandwidth.value(), ports.nic.value()));
+      path.bandwidth = std::min(path.bandwidth, ports.nic * c.ring_nic_efficiency);
+      path.alpha += c.network_latency;
       if (p.crosses_spine) path.alpha += c.point_to_point_spine_hop;
       return path;
     }
@@ -212,7 +283,7 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   cost.work = quadrille::Scale(shape.collective.bytes, factor);
   if (placement.ranks == 1 || cost.work.value() == 0) return cost;
   const Path path = placement.nodes == 1
-                        ? NvlinkPath(shape, placement.ranks, constants)
+                        ? NvlinkPath(shape, placement.ranks, cost.work, constants)
                         : NetworkPath(shape, placement, cost.work, constants, ports);
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
