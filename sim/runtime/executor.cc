@@ -1,17 +1,12 @@
-#include "sim/runtime/executor.h"
-
+// The event loop: events in order of content, lanes that advance, kernels with a rate, transfers
+// that meet.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "sim/base/check.h"
-#include "sim/base/counter_rng.h"
-#include "sim/base/fingerprint.h"
-#include "sim/engine/event_queue.h"
-#include "sim/network/fluid_network.h"
-#include "sim/runtime/rank_speed.h"
+#include "sim/runtime/execution.h"
 
 namespace quadrille::runtime {
 namespace {
@@ -23,304 +18,16 @@ using program::ActionSpan;
 using program::Instruction;
 using program::InstructionKind;
 using program::kComputeLane;
-using program::Kernel;
 using program::LaneIndex;
-using program::LaneKind;
-using program::OpRecord;
 using program::RankState;
 using program::Segment;
 using program::SegmentRole;
 using schedules::ActionKind;
 
 constexpr double kSlowestRate = 0.1;
-constexpr std::size_t kRecordBlock = 4096;
 constexpr std::int64_t kProgressInterval = 1 << 18;
-constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 
-enum class Status : std::uint8_t { kBlocked, kLaunching, kPosted, kRunning, kFinished };
-
-struct LaneState {
-  const Instruction* next = nullptr;
-  const Instruction* end = nullptr;
-  const program::Template* body = nullptr;
-  const std::int32_t* base = nullptr;
-  const program::LaneRun* run = nullptr;
-  const program::LaneRun* run_end = nullptr;
-  std::int32_t done = 0;
-  std::int32_t target = 0;          // count that this lane is blocked on
-  std::int32_t next_wake = kNever;  // smallest target of the lanes blocked on this one
-  std::uint64_t waiters = 0;        // lanes of the rank blocked on this one
-  Status status = Status::kBlocked;
-  LaneIndex blocked_on = 0;  // and, once unblocked, the binding wait of the operation
-  LaneIndex last_binding = 0;
-  TimePoint posted;  // of the operation under way
-  TimePoint started;
-  // The unbroken run of operations that ended last: when its first one was posted and started, and
-  // what that waited for.
-  TimePoint last_posted;
-  TimePoint last_started;
-  TimePoint last_end{Duration(-1)};
-};
-
-struct RankRun {
-  const program::RankProgram* program = nullptr;
-  std::uint32_t first_lane = 0;
-  // The kernel under way.
-  const Kernel* kernel = nullptr;
-  double remaining = 0.0;  // picoseconds at full speed, at `updated`
-  double rate = 1.0;
-  TimePoint updated;
-  std::uint32_t generation = 0;
-  bool rerated = false;
-  // Communication kernels on this rank.
-  std::int32_t held_multiprocessors = 0;
-  double held_memory = 0.0;
-  // Accounts.
-  TimePoint idle_since;
-  bool inside_action = false;
-  bool backward_begun = false;
-  std::int32_t forwards_left = 0;
-  std::int32_t actions_left = 0;
-  Duration host_shift{0};
-  bool recorded = false;
-  RankCondition condition;
-};
-
-struct GroupRun {
-  std::uint32_t arrived = 0;
-  std::uint32_t shape = 0;
-  std::uint32_t generation = 0;
-  bool fluid = false;
-  double nic = 1.0;
-  double nvlink = 1.0;
-  Duration extra_latency{0};
-};
-
-RankState ExposedStateOf(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kTensor: return RankState::kExposedTensor;
-    case LaneKind::kContext: return RankState::kExposedContext;
-    case LaneKind::kExpert: return RankState::kExposedExpert;
-    case LaneKind::kSendForward:
-    case LaneKind::kReceiveForward:
-    case LaneKind::kSendBackward:
-    case LaneKind::kReceiveBackward: return RankState::kExposedPipeline;
-    case LaneKind::kCompute: return RankState::kOther;
-    default: return RankState::kExposedData;
-  }
-}
-
-class Executor {
- public:
-  Executor(const program::Program& program, const Machine& machine, const RunOptions& options);
-  Result<program::RunResult> Run();
-
- private:
-  // ---- set-up ----
-  void PrepareRanks();
-  void PrepareGroups();
-  void PrepareNetwork();
-  [[nodiscard]] std::vector<double> PortDemand() const;
-
-  // ---- lanes ----
-  LaneState& LaneAt(std::uint32_t rank, LaneIndex lane) {
-    return lanes_[ranks_[rank].first_lane + lane];
-  }
-  bool EnterNextRun(std::uint32_t rank, LaneState& lane);
-  bool Blocked(std::uint32_t rank, LaneIndex index, LaneState& lane,
-               const Instruction& instruction);
-  bool BlockedOn(std::uint32_t rank, LaneIndex index, LaneState& lane, LaneIndex on,
-                 std::int32_t target);
-  bool AwaitsLaunch(std::uint32_t rank, LaneIndex index, LaneState& lane,
-                    const Instruction& instruction);
-  void Advance(std::uint32_t rank, LaneIndex index);
-  void Wake(std::uint32_t rank, LaneIndex index);
-  void Complete(std::uint32_t rank, LaneIndex index, LaneState& lane);
-
-  // ---- compute ----
-  void StartKernel(std::uint32_t rank, LaneState& lane, const Instruction& instruction);
-  void FinishKernel(std::uint32_t rank);
-  [[nodiscard]] double RateOf(const RankRun& run) const;
-  void Hold(std::uint32_t rank, const network::TransferCost& cost, int sign);
-  void Mark(std::uint32_t rank, LaneState& lane, const Instruction& instruction);
-
-  // ---- transfers ----
-  void Post(std::uint32_t rank, LaneIndex index, LaneState& lane, const Instruction& instruction);
-  void StartTransfer(std::uint32_t group);
-  void BeginFlow(std::uint32_t group);
-  void FinishTransfer(std::uint32_t group);
-  void RequestSolve();
-  [[nodiscard]] network::TransferCost CostOf(std::uint32_t group) const;
-
-  // ---- accounts ----
-  void AccountGap(std::uint32_t rank, const LaneState& lane);
-  void Attribute(std::uint32_t rank, TimePoint from, LaneIndex binding);
-  [[nodiscard]] RankState GapState(const RankRun& run) const;
-  void Record(std::uint32_t rank, LaneIndex index, const LaneState& lane, Bytes bytes);
-  void FlushRecords();
-  Diagnostics Diagnose() const;
-  void Conclude();
-
-  // ---- queue ----
-  void Push(Phase phase, std::uint32_t entity, TimePoint time, std::uint32_t generation);
-  bool PopNext(Event& event);
-  void Dispatch(const Event& event);
-  void Drain();
-
-  const program::Program& program_;
-  const Machine& machine_;
-  const RunOptions& options_;
-  std::vector<RankRun> ranks_;
-  std::vector<LaneState> lanes_;
-  std::vector<GroupRun> groups_;
-  network::FluidNetwork network_{{}, 0};
-  EventQueue queue_;
-  EventQueue::Key hand_ = 0;  // the latest pushed event, held back: often it is the next one
-  bool has_hand_ = false;
-  std::uint32_t tie_mask_ = 0;
-  TimePoint now_;
-  bool solve_requested_ = false;
-  Fingerprint fingerprint_;
-  program::RunResult result_;
-  std::vector<OpRecord> records_;
-  std::int64_t total_operations_ = 0;
-};
-
-// ---- set-up ----
-
-Executor::Executor(const program::Program& program, const Machine& machine,
-                   const RunOptions& options)
-    : program_(program), machine_(machine), options_(options) {
-  if (options.shuffle_ties != 0) tie_mask_ = static_cast<std::uint32_t>(Mix(options.shuffle_ties));
-  PrepareRanks();
-  PrepareGroups();
-  PrepareNetwork();
-}
-
-void Executor::PrepareRanks() {
-  ranks_.resize(program_.ranks.size());
-  result_.ranks.resize(program_.ranks.size());
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    RankRun& run = ranks_[r];
-    const program::SimulatedRank& simulated = program_.ranks[r];
-    run.program = &program_.programs[simulated.program];
-    run.first_lane = static_cast<std::uint32_t>(lanes_.size());
-    run.condition = ConditionOf(simulated.rank, options_.perturbations, options_.seed);
-    result_.ranks[r].lanes.resize(run.program->lanes.size());
-    result_.ranks[r].spans.resize(run.program->segments.size());
-    for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
-      LaneState state;
-      state.run = run.program->lane_runs[lane].data();
-      state.run_end = state.run + run.program->lane_runs[lane].size();
-      lanes_.push_back(state);
-      total_operations_ += run.program->lane_totals[lane];
-    }
-    for (const Segment& segment : run.program->segments) {
-      if (segment.role != SegmentRole::kAction) continue;
-      ++run.actions_left;
-      run.forwards_left += segment.slot.first.kind == ActionKind::kForward ? 1 : 0;
-      run.forwards_left +=
-          segment.slot.second && segment.slot.second->kind == ActionKind::kForward ? 1 : 0;
-    }
-  }
-  for (std::uint32_t rank : options_.recorded) ranks_[rank].recorded = true;
-}
-
-void Executor::PrepareGroups() {
-  groups_.resize(program_.groups.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const program::Group& group = program_.groups[g];
-    for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      const RankCondition& condition =
-          ranks_[program_.members[group.member_begin + m].rank].condition;
-      groups_[g].nic = std::min(groups_[g].nic, condition.nic);
-      groups_[g].nvlink = std::min(groups_[g].nvlink, condition.nvlink);
-      groups_[g].extra_latency = std::max(groups_[g].extra_latency, condition.extra_latency);
-    }
-  }
-}
-
-// Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;
-// point-to-point one.
-std::vector<double> Executor::PortDemand() const {
-  std::vector<double> demand(ranks_.size() * 4, 0.0);
-  std::vector<double> largest;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const program::RankProgram& rank_program = *ranks_[r].program;
-    for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
-      const auto group = static_cast<std::uint32_t>(program_.ranks[r].group_of_lane[lane]);
-      const auto placement = static_cast<std::size_t>(program_.groups[group].placement);
-      double nvlink = 0.0;
-      double nic = 0.0;
-      for (const program::LaneRun& run : rank_program.lane_runs[lane]) {
-        const program::Template& body =
-            rank_program.templates[rank_program.segments[run.segment].body];
-        for (std::uint32_t i = run.begin; i < run.end; ++i) {
-          const network::TransferCost& cost =
-              machine_.costs[body.instructions[i].cost * program_.placements.size() + placement];
-          nvlink = std::max(nvlink, cost.cap.value() * cost.nvlink_load);
-          nic = std::max(nic, cost.cap.value() * cost.nic_load);
-        }
-      }
-      const LaneKind kind = rank_program.lanes[lane].kind;
-      const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-      const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-      if (!receives) demand[4 * r] += nvlink;
-      if (!sends) demand[4 * r + 1] += nvlink;
-      if (!receives) demand[4 * r + 2] += nic;
-      if (!sends) demand[4 * r + 3] += nic;
-    }
-  }
-  return demand;
-}
-
-void Executor::PrepareNetwork() {
-  const bool shares = machine_.network.fidelity == network::Fidelity::kEndpoint ||
-                      machine_.network.fidelity == network::Fidelity::kFlow;
-  if (!shares) return;
-  std::vector<BytesPerSecond> capacities;
-  for (const RankRun& run : ranks_) {
-    for (int direction = 0; direction < 2; ++direction) {
-      capacities.push_back(machine_.ports.nvlink * run.condition.nvlink);
-    }
-    for (int direction = 0; direction < 2; ++direction) {
-      capacities.push_back(machine_.ports.nic * run.condition.nic);
-    }
-  }
-  const std::vector<double> demand = PortDemand();
-  network_ = network::FluidNetwork(capacities, groups_.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const program::Group& group = program_.groups[g];
-    // Loads do not depend on the shape within one placement, but for all-to-all against the rest of
-    // a lane; take those of the first shape that moves something.
-    std::vector<network::PortLoad> loads;
-    for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      const program::GroupMember& member = program_.members[group.member_begin + m];
-      const program::RankProgram& rank_program = *ranks_[member.rank].program;
-      const auto& runs = rank_program.lane_runs[member.lane];
-      if (runs.empty()) continue;
-      const program::Template& body =
-          rank_program.templates[rank_program.segments[runs.front().segment].body];
-      const network::TransferCost& cost =
-          machine_.costs[body.instructions[runs.front().begin].cost * program_.placements.size() +
-                         static_cast<std::size_t>(group.placement)];
-      const LaneKind kind = rank_program.lanes[member.lane].kind;
-      const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-      const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-      for (std::uint32_t port = 0; port < 4; ++port) {
-        const bool outward = port % 2 == 0;
-        if ((outward && receives) || (!outward && sends)) continue;
-        const double load = port < 2 ? cost.nvlink_load : cost.nic_load;
-        const std::size_t index = std::size_t{4} * member.rank + port;
-        if (load <= 0.0) continue;
-        loads.push_back({static_cast<network::PortIndex>(index), load});
-        // A port whose lanes all fit at full caps can never throttle anybody.
-        if (demand[index] > capacities[index].value()) groups_[g].fluid = true;
-      }
-    }
-    network_.Describe(static_cast<network::FlowIndex>(g), loads);
-  }
-}
+}  // namespace
 
 // ---- queue ----
 
@@ -570,18 +277,9 @@ void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instructio
   lane.status = Status::kRunning;
   lane.posted = now_;
   lane.started = now_;
-  double factor = 1.0 / run.condition.speed;
-  if (run.condition.jitter_sigma > 0.0) {
-    const Segment& segment = run.program->segments[(lane.run - 1)->segment];
-    // What the operation is, not where it stands, so that schedules see the same luck.
-    const double draw =
-        Normal(Hash(run.condition.jitter_seed, program_.ranks[rank].rank.value(),
-                    instruction.operation, instruction.layer, segment.slot.first.microbatch.value(),
-                    segment.slot.first.chunk.value()));
-    factor *= 1.0 + run.condition.jitter_sigma * (draw < 0 ? -draw : draw);
-  }
+  const Segment& segment = run.program->segments[(lane.run - 1)->segment];
   const Duration nominal =
-      factor == 1.0 ? run.kernel->duration : quadrille::Scale(run.kernel->duration, factor);
+      KernelDuration(*run.kernel, run.condition, program_.ranks[rank].rank, instruction, segment);
   run.rate = RateOf(run);
   run.remaining = static_cast<double>(nominal.count());
   run.updated = now_;
@@ -669,19 +367,10 @@ void Executor::Post(std::uint32_t rank, LaneIndex index, LaneState& lane,
 
 network::TransferCost Executor::CostOf(std::uint32_t g) const {
   const GroupRun& group = groups_[g];
-  network::TransferCost cost =
+  const network::TransferCost& cost =
       machine_.costs[group.shape * program_.placements.size() +
                      static_cast<std::size_t>(program_.groups[g].placement)];
-  if (group.nic == 1.0 && group.nvlink == 1.0 && group.extra_latency.count() == 0) return cost;
-  if (cost.nic_load > 0.0) {
-    cost.cap = std::min(cost.cap, machine_.ports.nic * (group.nic / cost.nic_load));
-  }
-  if (cost.nvlink_load > 0.0) {
-    cost.cap = std::min(cost.cap, machine_.ports.nvlink * (group.nvlink / cost.nvlink_load));
-  }
-  cost.latency += group.extra_latency;
-  cost.alone = cost.latency + cost.work / cost.cap;
-  return cost;
+  return group.condition.nominal() ? cost : Conditioned(cost, group.condition, machine_.ports);
 }
 
 void Executor::StartTransfer(std::uint32_t g) {
@@ -739,123 +428,6 @@ void Executor::FinishTransfer(std::uint32_t g) {
     Advance(member.rank, member.lane);
   }
 }
-
-// ---- accounts ----
-
-RankState Executor::GapState(const RankRun& run) const {
-  if (run.inside_action) return RankState::kSkew;
-  if (run.actions_left == 0) return RankState::kBubbleBarrier;
-  if (!run.backward_begun) return RankState::kBubbleWarmup;
-  return run.forwards_left == 0 ? RankState::kBubbleCooldown : RankState::kBubbleSteady;
-}
-
-// The compute lane goes on now: what kept it since it went idle?
-void Executor::AccountGap(std::uint32_t rank, const LaneState& lane) {
-  const RankRun& run = ranks_[rank];
-  if (run.idle_since == now_) return;
-  Attribute(rank, run.idle_since,
-            lane.status == Status::kLaunching ? kComputeLane : lane.blocked_on);
-}
-
-// Walks back from now along the binding waits: a transfer that ran is exposed communication; before
-// it started, its peers were missing; before it was posted, whatever it waited for in turn.
-void Executor::Attribute(std::uint32_t rank, TimePoint from, LaneIndex binding) {
-  const RankRun& run = ranks_[rank];
-  auto& states = result_.ranks[rank].states;
-  const auto add = [&](RankState state, TimePoint begin, TimePoint end) {
-    if (end > begin) states[static_cast<std::size_t>(state)] += end - begin;
-  };
-  TimePoint cursor = now_;
-  if (binding == kComputeLane) {
-    // Nothing on another lane held it back, so only the host can have.
-    add(RankState::kHost, from, cursor);
-    return;
-  }
-  for (int depth = 0; depth < 4 && cursor > from && binding != kComputeLane; ++depth) {
-    const LaneState& on = lanes_[run.first_lane + binding];
-    const TimePoint started = std::clamp(on.last_started, from, cursor);
-    const TimePoint posted = std::clamp(on.last_posted, from, started);
-    add(ExposedStateOf(run.program->lanes[binding].kind), started, cursor);
-    add(GapState(run), posted, started);
-    cursor = posted;
-    binding = on.last_binding;
-  }
-  add(RankState::kOther, from, cursor);
-}
-
-void Executor::Record(std::uint32_t rank, LaneIndex index, const LaneState& lane, Bytes bytes) {
-  OpRecord record;
-  record.rank = rank;
-  record.lane = index;
-  record.operation = lane.next->operation;
-  record.layer = lane.next->layer;
-  record.segment = (lane.run - 1)->segment;
-  record.posted = lane.posted;
-  record.start = lane.started;
-  record.end = now_;
-  record.bytes = bytes;
-  record.position = static_cast<std::uint32_t>(lane.done);
-  records_.push_back(record);
-  if (records_.size() == kRecordBlock) FlushRecords();
-}
-
-void Executor::FlushRecords() {
-  if (options_.sink != nullptr && !records_.empty()) options_.sink->Consume(records_);
-  records_.clear();
-}
-
-Diagnostics Executor::Diagnose() const {
-  constexpr std::size_t kListed = 32;
-  Diagnostics problems;
-  std::size_t stuck = 0;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const program::RankProgram& rank_program = *ranks_[r].program;
-    for (std::size_t i = 0; i < rank_program.lanes.size(); ++i) {
-      const LaneState& lane = lanes_[ranks_[r].first_lane + i];
-      if (lane.status == Status::kFinished || ++stuck > kListed) continue;
-      const std::string what =
-          lane.next->kind == InstructionKind::kBegin || lane.next->kind == InstructionKind::kEnd
-              ? lane.body->name
-              : rank_program.operations[lane.next->operation].name;
-      std::string why;
-      if (lane.status == Status::kPosted) {
-        const auto g = static_cast<std::size_t>(program_.ranks[r].group_of_lane[i]);
-        why = fmt::format("for {} of {} members of its group",
-                          program_.groups[g].member_count - groups_[g].arrived,
-                          program_.groups[g].member_count);
-      } else {
-        const LaneState& on = lanes_[ranks_[r].first_lane + lane.blocked_on];
-        why = fmt::format("for completion {} of lane '{}', which has {}", lane.target,
-                          rank_program.lanes[lane.blocked_on].name, on.done);
-      }
-      problems.push_back({{},
-                          fmt::format("deadlock: rank {} lane '{}' instruction {} ({}) waits {}",
-                                      program_.ranks[r].rank.value(), rank_program.lanes[i].name,
-                                      lane.done, what, why)});
-    }
-  }
-  if (stuck > kListed) {
-    problems.push_back({{}, fmt::format("and {} more blocked lanes", stuck - kListed)});
-  }
-  return problems;
-}
-
-void Executor::Conclude() {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    result_.ranks[r].end = ranks_[r].idle_since;
-    result_.end = std::max(result_.end, ranks_[r].idle_since);
-  }
-  for (program::RankResult& rank : result_.ranks) {
-    rank.states[static_cast<std::size_t>(RankState::kOther)] += result_.end - rank.end;
-    Duration sum{0};
-    for (Duration state : rank.states) sum += state;
-    QUADRILLE_CHECK(sum == result_.end.time_since_epoch(), "states sum to {} ps, the step is {} ps",
-                    sum.count(), result_.end.time_since_epoch().count());
-  }
-  result_.fingerprint = fingerprint_.value();
-}
-
-}  // namespace
 
 Result<program::RunResult> Execute(const program::Program& program, const Machine& machine,
                                    const RunOptions& options) {

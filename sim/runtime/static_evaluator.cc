@@ -4,9 +4,8 @@
 #include <bit>
 #include <limits>
 
-#include "sim/base/counter_rng.h"
 #include "sim/base/fingerprint.h"
-#include "sim/runtime/rank_speed.h"
+#include "sim/runtime/condition.h"
 
 namespace quadrille::runtime {
 namespace {
@@ -43,9 +42,7 @@ struct SweepGroup {
   std::uint32_t arrived = 0;
   std::uint32_t shape = 0;
   std::int64_t latest = 0;
-  double nic = 1.0;
-  double nvlink = 1.0;
-  Duration extra_latency{0};
+  GroupCondition condition;
 };
 
 class Sweep {
@@ -167,10 +164,7 @@ void Sweep::Prepare() {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const program::Group& group = program_.groups[g];
     for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      const RankCondition& c = ranks_[program_.members[group.member_begin + m].rank].condition;
-      groups_[g].nic = std::min(groups_[g].nic, c.nic);
-      groups_[g].nvlink = std::min(groups_[g].nvlink, c.nvlink);
-      groups_[g].extra_latency = std::max(groups_[g].extra_latency, c.extra_latency);
+      groups_[g].condition.Join(ranks_[program_.members[group.member_begin + m].rank].condition);
     }
   }
 }
@@ -178,17 +172,10 @@ void Sweep::Prepare() {
 std::int64_t Sweep::KernelTime(std::uint32_t rank, const SweepLane& lane,
                                const Instruction& instruction) const {
   const SweepRank& run = ranks_[rank];
-  const Duration nominal = run.program->kernels[instruction.cost].duration;
-  double factor = 1.0 / run.condition.speed;
-  if (run.condition.jitter_sigma > 0.0) {
-    const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
-    const double draw =
-        Normal(Hash(run.condition.jitter_seed, program_.ranks[rank].rank.value(),
-                    instruction.operation, instruction.layer, segment.slot.first.microbatch.value(),
-                    segment.slot.first.chunk.value()));
-    factor *= 1.0 + run.condition.jitter_sigma * (draw < 0 ? -draw : draw);
-  }
-  return factor == 1.0 ? nominal.count() : quadrille::Scale(nominal, factor).count();
+  const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
+  return KernelDuration(run.program->kernels[instruction.cost], run.condition,
+                        program_.ranks[rank].rank, instruction, segment)
+      .count();
 }
 
 void Sweep::Advance(std::uint32_t rank, LaneIndex index) {
@@ -270,18 +257,11 @@ void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
   group.shape = instruction.cost;
   lane.posted = true;
   if (++group.arrived < members.member_count) return;
-  network::TransferCost cost = machine_.costs[group.shape * program_.placements.size() +
-                                              static_cast<std::size_t>(members.placement)];
-  Duration alone = cost.alone;
-  if (group.nic != 1.0 || group.nvlink != 1.0 || group.extra_latency.count() != 0) {
-    if (cost.nic_load > 0.0) {
-      cost.cap = std::min(cost.cap, machine_.ports.nic * (group.nic / cost.nic_load));
-    }
-    if (cost.nvlink_load > 0.0) {
-      cost.cap = std::min(cost.cap, machine_.ports.nvlink * (group.nvlink / cost.nvlink_load));
-    }
-    alone = cost.latency + group.extra_latency + cost.work / cost.cap;
-  }
+  const network::TransferCost& cost = machine_.costs[group.shape * program_.placements.size() +
+                                                     static_cast<std::size_t>(members.placement)];
+  const Duration alone = group.condition.nominal()
+                             ? cost.alone
+                             : Conditioned(cost, group.condition, machine_.ports).alone;
   const std::int64_t end = group.latest + alone.count();
   group.arrived = 0;
   for (std::uint32_t m = 0; m < members.member_count; ++m) {

@@ -10,7 +10,7 @@
 #include "sim/model/counts.h"
 #include "sim/parallel/folding.h"
 #include "sim/program/lowering.h"
-#include "sim/runtime/rank_speed.h"
+#include "sim/runtime/condition.h"
 #include "topology/group.h"
 #include "topology/placement.h"
 

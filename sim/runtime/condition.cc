@@ -1,4 +1,4 @@
-#include "sim/runtime/rank_speed.h"
+#include "sim/runtime/condition.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,6 +19,38 @@ bool Touches(const Perturbation& perturbation, RankId rank) {
 }
 
 }  // namespace
+
+void GroupCondition::Join(const RankCondition& member) {
+  nic = std::min(nic, member.nic);
+  nvlink = std::min(nvlink, member.nvlink);
+  extra_latency = std::max(extra_latency, member.extra_latency);
+}
+
+network::TransferCost Conditioned(network::TransferCost cost, const GroupCondition& condition,
+                                  const network::PortCapacities& ports) {
+  if (cost.nic_load > 0.0) {
+    cost.cap = std::min(cost.cap, ports.nic * (condition.nic / cost.nic_load));
+  }
+  if (cost.nvlink_load > 0.0) {
+    cost.cap = std::min(cost.cap, ports.nvlink * (condition.nvlink / cost.nvlink_load));
+  }
+  cost.latency += condition.extra_latency;
+  cost.alone = cost.latency + cost.work / cost.cap;
+  return cost;
+}
+
+Duration KernelDuration(const program::Kernel& kernel, const RankCondition& condition, RankId rank,
+                        const program::Instruction& instruction, const program::Segment& segment) {
+  if (condition.speed == 1.0 && condition.jitter_sigma == 0.0) return kernel.duration;
+  double factor = 1.0 / condition.speed;
+  if (condition.jitter_sigma > 0.0) {
+    const double draw =
+        Normal(Hash(condition.jitter_seed, rank.value(), instruction.operation, instruction.layer,
+                    segment.slot.first.microbatch.value(), segment.slot.first.chunk.value()));
+    factor *= 1.0 + condition.jitter_sigma * (draw < 0.0 ? -draw : draw);
+  }
+  return Scale(kernel.duration, factor);
+}
 
 RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
                           std::uint64_t seed) {
