@@ -1,0 +1,116 @@
+#include "sim/report/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "sim/report/number_text.h"
+#include "sim/report/step_json.h"
+
+namespace quadrille::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Differences below these are not worth a word.
+constexpr double kEqualTime = 0.0005;
+constexpr std::int64_t kEqualBytes = 50'000'000;
+
+std::string Slower(const ComparedRun& run, const ComparedRun& fastest) {
+  const double ratio = ToSeconds(run.step.step_time) / ToSeconds(fastest.step.step_time);
+  if (ratio < 1.0 + kEqualTime) return fmt::format("as fast as {}", fastest.label);
+  return fmt::format("{:.1f} % slower than {}", (ratio - 1.0) * 100.0, fastest.label);
+}
+
+// "12.3 GB more", or empty when about equal.
+std::string MemoryDifference(Bytes bytes, Bytes other) {
+  const std::int64_t difference = bytes.value() - other.value();
+  if (std::abs(difference) < kEqualBytes) return "";
+  return fmt::format("{} {} at the peak", BytesText(Bytes(std::abs(difference))),
+                     difference < 0 ? "less" : "more");
+}
+
+void Append(std::string& text, const std::string& part) {
+  if (part.empty()) return;
+  if (!text.empty()) text += ", ";
+  text += part;
+}
+
+}  // namespace
+
+void SortByStepTime(Comparison& comparison) {
+  std::sort(comparison.runs.begin(), comparison.runs.end(),
+            [](const ComparedRun& a, const ComparedRun& b) {
+              return std::tie(a.step.step_time, a.label) < std::tie(b.step.step_time, b.label);
+            });
+}
+
+std::vector<DifferingKey> DifferingKeys(const Comparison& comparison) {
+  std::vector<DifferingKey> keys;
+  const std::size_t runs = comparison.runs.size();
+  for (std::size_t r = 0; r < runs; ++r) {
+    const ComparedRun& run = comparison.runs[r];
+    const Json scenario = Json::parse(RenderJson(run.run, run.step)).at("scenario").flatten();
+    for (const auto& [pointer, value] : scenario.items()) {
+      std::string key = pointer.substr(1);
+      std::replace(key.begin(), key.end(), '/', '.');
+      if (key == "name" || key == "description") continue;
+      auto found = std::find_if(keys.begin(), keys.end(),
+                                [&](const DifferingKey& known) { return known.key == key; });
+      if (found == keys.end()) {
+        keys.push_back({key, std::vector<std::string>(runs)});
+        found = std::prev(keys.end());
+      }
+      found->values[r] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  std::erase_if(keys, [](const DifferingKey& key) {
+    return std::all_of(key.values.begin(), key.values.end(),
+                       [&](const std::string& value) { return value == key.values.front(); });
+  });
+  return keys;
+}
+
+std::string TradeText(const Comparison& comparison, std::size_t index) {
+  const ComparedRun& run = comparison.runs[index];
+  const auto leanest = std::min_element(comparison.runs.begin(), comparison.runs.end(),
+                                        [](const ComparedRun& a, const ComparedRun& b) {
+                                          return a.step.peak_memory < b.step.peak_memory;
+                                        });
+  std::string text;
+  if (index == 0) {
+    if (comparison.runs.size() == 1) return "nothing to compare with";
+    text = "the fastest";
+    const std::string more = MemoryDifference(run.step.peak_memory, leanest->step.peak_memory);
+    Append(text, more.empty() ? "and none needs less memory"
+                              : fmt::format("with {} than {}", more, leanest->label));
+  } else {
+    const ComparedRun& fastest = comparison.runs.front();
+    text = Slower(run, fastest);
+    Append(text, MemoryDifference(run.step.peak_memory, fastest.step.peak_memory));
+    const double messages = run.messages_per_microbatch;
+    if (std::abs(messages - fastest.messages_per_microbatch) >= 0.5) {
+      Append(text, fmt::format("{:.4g} instead of {:.4g} messages per microbatch", messages,
+                               fastest.messages_per_microbatch));
+    }
+    if (run.parameter_copies != fastest.parameter_copies) {
+      Append(text, fmt::format("{} {} of the parameters", run.parameter_copies,
+                               run.parameter_copies == 1 ? "copy" : "copies"));
+    }
+  }
+  if (run.step.out_of_memory) {
+    Append(text, fmt::format("does not fit {}", BytesText(run.step.memory_capacity)));
+  }
+  return text;
+}
+
+std::string SizesText(const ComparedRun& run) {
+  std::string text = fmt::format("v {}", run.run.parallel.virtual_stages);
+  if (run.run.microbatch_group > 0) text += fmt::format(", group {}", run.run.microbatch_group);
+  return text;
+}
+
+}  // namespace quadrille::report
