@@ -44,6 +44,12 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   LoadLaw(reader, "nvlink_send_receive", &constants->nvlink_send_receive, &notes);
   ReadSourced(reader, "calibrated_group", &constants->calibrated_group, &notes,
               Range<std::int32_t>{1, 4096});
+  ReadSourced(reader, "ring_bandwidth_by_ranks", &constants->ring_bandwidth_by_ranks, &notes);
+  ReadSourced(reader, "nvlink_send_receive_slow", &constants->nvlink_send_receive_slow, &notes);
+  ReadSourced(reader, "nvlink_send_receive_slow_below", &constants->nvlink_send_receive_slow_below,
+              &notes);
+  ReadSourced(reader, "network_latency", &constants->network_latency, &notes);
+  ReadSourced(reader, "domain_network_limit", &constants->domain_network_limit, &notes);
   ReadSourced(reader, "ring_base", &constants->ring_base, &notes);
   ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes);
   ReadSourced(reader, "ring_inter_step", &constants->ring_inter_step, &notes);
@@ -54,6 +60,7 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   ReadSourced(reader, "tree_nic_efficiency", &constants->tree_nic_efficiency, &notes, kEfficiency);
   ReadSourced(reader, "all_to_all_nic_efficiency", &constants->all_to_all_nic_efficiency, &notes,
               kEfficiency);
+  ReadSourced(reader, "all_to_all_peer", &constants->all_to_all_peer, &notes);
   LoadLaw(reader, "network_send_receive", &constants->network_send_receive, &notes);
   ReadSourced(reader, "point_to_point_spine_hop", &constants->point_to_point_spine_hop, &notes);
   LoadLaw(reader, "userbuffers", &constants->userbuffers, &notes);

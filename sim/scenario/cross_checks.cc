@@ -14,7 +14,7 @@ namespace {
 
 // Orders larger than this are refused before they are built: they would fill memory, not answer a
 // question.
-constexpr std::int64_t kMaxScheduleActions = 50'000'000;
+constexpr std::int64_t kMaxScheduleActions = 4'000'000;
 
 std::int32_t NvlinkDomain(const topology::ClusterSpec& cluster) {
   if (cluster.nvlink.fabric == topology::NvlinkFabric::kNone) return 1;
@@ -184,7 +184,9 @@ void CheckSchedule(Findings* findings, const Scenario& s) {
   const schedules::ScheduleRequest& request = s.schedule.request;
   const std::int64_t actions = 2LL * request.pipeline * request.microbatches *
                                std::max(request.virtual_stages, 1) * std::max(request.slices, 1);
-  const std::string key = findings->Has("schedule.name") ? "schedule.name" : "schedule";
+  const std::string key = findings->Has("schedule.name")           ? "schedule.name"
+                          : findings->Has("training.microbatches") ? "training.microbatches"
+                                                                   : "training.global_batch";
   if (actions > kMaxScheduleActions) {
     findings->ErrorAt(key, fmt::format("{} actions in one step are too many (at most {})", actions,
                                        kMaxScheduleActions));
@@ -203,8 +205,9 @@ void CheckOverlap(Findings* findings, const Scenario& s) {
   const program::OverlapOptions& overlap = s.overlap;
   if (!overlap.tensor_parallel.entries.empty()) {
     if (s.parallel.tensor > 1 && !s.parallel.sequence_parallel) {
-      findings->ErrorAt("overlap.tensor_parallel",
-                        "overlaps the collectives of sequence parallelism; set parallel.sequence");
+      findings->ErrorAt("parallel.sequence",
+                        "overlap.tensor_parallel overlaps the collectives of sequence parallelism, "
+                        "which is off");
     } else if (s.parallel.tensor == 1) {
       findings->WarnAt("overlap.tensor_parallel", "has no effect without tensor parallelism");
     }

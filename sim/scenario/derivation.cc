@@ -129,6 +129,22 @@ void DeriveBatch(const GivenSizes& given, Findings* findings, Scenario* scenario
   scenario->microbatches = static_cast<std::int32_t>(microbatches);
 }
 
+// What CheckParallel complains about: the product first, and only where that is right the expert
+// grid and shard groups.
+std::string KeyOfParallelProblem(const Findings& findings, const parallel::ParallelConfig& config,
+                                 std::int64_t gpus) {
+  if (config.world_size() != gpus) {
+    return FirstGiven(findings,
+                      {"parallel.data", "parallel.pipeline", "parallel.context", "parallel.tensor"},
+                      "nodes");
+  }
+  const std::int64_t stage = gpus / config.pipeline;
+  if (stage % (static_cast<std::int64_t>(config.expert) * config.expert_tensor) == 0) {
+    return "parallel.shard_group";
+  }
+  return FirstGiven(findings, {"parallel.expert", "parallel.expert_tensor"}, "parallel");
+}
+
 // Nodes that the first expert parallel group touches; all groups are alike where nodes are filled
 // evenly.
 std::int32_t NodesOfExpertGroup(const Scenario& scenario) {
@@ -151,11 +167,9 @@ void DeriveSizes(const GivenSizes& given, Findings* findings, Scenario* scenario
     const std::int64_t gpus = DeriveWorld(given, findings, scenario);
     if (gpus > 0) {
       DeriveNodes(given, gpus, findings, scenario);
-      const std::string key = FirstGiven(
-          *findings, {"parallel.data", "parallel.pipeline", "parallel.context", "parallel.tensor"},
-          "nodes");
       const Diagnostics problems = parallel::CheckParallel(scenario->parallel, gpus);
       for (const Diagnostic& problem : problems) {
+        const std::string key = KeyOfParallelProblem(*findings, scenario->parallel, gpus);
         findings->Fail("parallel.data");
         findings->ErrorAt(key, problem.message);
       }

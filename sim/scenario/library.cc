@@ -114,6 +114,7 @@ bool Library::Expand(std::string_view path, YamlValue* value, Findings* findings
   if (value->is_map()) return true;
   const IncludePlace* place = FindPlace(path);
   if (place == nullptr || !value->is_scalar() || value->text.empty()) return false;
+  if (!findings->Good({path})) return false;  // it was tried before
   const std::string name = value->text;
   if (name == place->none) return false;
   const std::string key(path);

@@ -19,7 +19,7 @@ namespace quadrille::scenario {
 
 inline constexpr Named<model::Activation> kActivations[] = {
     {"gelu", model::Activation::kGelu},   {"swiglu", model::Activation::kSwiGlu},
-    {"geglu", model::Activation::kGeGlu}, {"squared_relu", model::Activation::kSquaredRelu},
+    {"geglu", model::Activation::kGeGlu}, {"squared-relu", model::Activation::kSquaredRelu},
     {"relu", model::Activation::kRelu},
 };
 inline constexpr Named<model::Normalization> kNormalizations[] = {

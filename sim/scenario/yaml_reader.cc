@@ -68,6 +68,8 @@ MapReader::MapReader(const YamlValue* value, std::string path, Findings* finding
     map_ = value;
     return;
   }
+  // A name whose file could not be read has been reported.
+  if (!findings_->Good({path_})) return;
   findings_->Fail(path_);
   findings_->Error(value->position,
                    fmt::format("{}expected a map of keys, got {}",
@@ -201,35 +203,54 @@ bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
   return ReadQuantity(key, out, ParseParameters, zero);
 }
 
-bool MapReader::Read(std::string_view key, std::vector<std::int32_t>* out,
-                     Range<std::int32_t> range) {
+template <typename T, typename Parse>
+bool MapReader::ReadList(std::string_view key, std::vector<T>* out, std::string_view example,
+                         Parse parse) {
   const YamlValue* list = Find(key);
   if (list == nullptr) return false;
   if (!list->is_sequence()) {
-    Error(key, fmt::format("expected a list such as [0, 1], got {}", KindName(list->kind)));
+    Error(key, fmt::format("expected a list such as {}, got {}", example, KindName(list->kind)));
     return false;
   }
-  std::vector<std::int32_t> values;
+  std::vector<T> values;
   for (const YamlValue& item : list->items) {
-    const Parsed<std::int64_t> value =
-        item.is_scalar() && !item.quoted
-            ? ParseInteger(item.text)
-            : tl::unexpected(fmt::format("expected a whole number, got {}", KindName(item.kind)));
-    std::string message;
+    const Parsed<T> value = item.is_scalar() && !item.quoted
+                                ? parse(item.text)
+                                : tl::unexpected(fmt::format("expected a list such as {}, got {}",
+                                                             example, KindName(item.kind)));
     if (!value) {
-      message = value.error();
-    } else if (*value < range.minimum || *value > range.maximum) {
-      message = fmt::format("{} is not between {} and {}", *value, range.minimum, range.maximum);
-    }
-    if (!message.empty()) {
       findings_->Fail(PathOf(key));
-      findings_->Error(item.position, fmt::format("{}: {}", PathOf(key), message));
+      findings_->Error(item.position, fmt::format("{}: {}", PathOf(key), value.error()));
       return false;
     }
-    values.push_back(static_cast<std::int32_t>(*value));
+    values.push_back(*value);
   }
   *out = std::move(values);
   return true;
+}
+
+bool MapReader::Read(std::string_view key, std::vector<std::int32_t>* out,
+                     Range<std::int32_t> range) {
+  return ReadList(key, out, "[0, 1]", [&](std::string_view text) -> Parsed<std::int32_t> {
+    const Parsed<std::int64_t> value = ParseInteger(text);
+    if (!value) return tl::unexpected(value.error());
+    if (*value < range.minimum || *value > range.maximum) {
+      return tl::unexpected(
+          fmt::format("{} is not between {} and {}", *value, range.minimum, range.maximum));
+    }
+    return static_cast<std::int32_t>(*value);
+  });
+}
+
+bool MapReader::Read(std::string_view key, std::vector<BytesPerSecond>* out) {
+  return ReadList(key, out, "[100 GB/s, 200 GB/s]",
+                  [](std::string_view text) -> Parsed<BytesPerSecond> {
+                    const Parsed<BytesPerSecond> value = ParseBandwidth(text);
+                    if (value && value->value() == 0) {
+                      return tl::unexpected(std::string("must not be zero"));
+                    }
+                    return value;
+                  });
 }
 
 int FindChoice(std::string_view text, std::span<const std::string_view> names,
@@ -259,8 +280,9 @@ MapReader MapReader::Section(std::string_view key) {
 }
 
 void MapReader::Require(std::initializer_list<std::string_view> keys) {
+  if (map_ == nullptr) return;
   for (std::string_view key : keys) {
-    if (map_ == nullptr || map_->Find(key) == nullptr) Error(key, "is missing");
+    if (map_->Find(key) == nullptr) Error(key, "is missing");
   }
 }
 

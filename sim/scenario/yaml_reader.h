@@ -68,6 +68,7 @@ class MapReader {
   bool Read(std::string_view key, Ratio* out, Zero zero = Zero::kAllowed);
   bool Read(std::string_view key, ParameterCount* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, std::vector<std::int32_t>* out, Range<std::int32_t> range);
+  bool Read(std::string_view key, std::vector<BytesPerSecond>* out);
 
   template <typename E, std::size_t n>
   bool ReadName(std::string_view key, E* out, const Named<E> (&table)[n]) {
@@ -83,7 +84,7 @@ class MapReader {
   // A map below this one. Absent: an empty reader.
   [[nodiscard]] MapReader Section(std::string_view key);
 
-  // Reports each of `keys` that is absent, at the map's own position.
+  // Reports each of `keys` that is absent, at the map's own position. An absent map lacks nothing.
   void Require(std::initializer_list<std::string_view> keys);
 
   // Reports keys that nobody asked for, each with the nearest that somebody did.
@@ -100,6 +101,8 @@ class MapReader {
   [[nodiscard]] const YamlValue* FindScalar(std::string_view key, bool plain);
   template <typename T, typename Parse>
   bool ReadParsed(std::string_view key, T* out, Parse parse, bool plain);
+  template <typename T, typename Parse>
+  bool ReadList(std::string_view key, std::vector<T>* out, std::string_view example, Parse parse);
   template <typename T>
   bool ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(std::string_view), Zero zero);
 

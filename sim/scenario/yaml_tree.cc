@@ -42,6 +42,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     Problem(mark, "aliases (*name) are not supported; write the value out");
+    const bool value_of_key = !stack_.empty() && stack_.back().pending;
+    if (value_of_key) stack_.back().pending->key.clear();  // one message about this entry is enough
     OnNull(mark, 0);
   }
 

@@ -1,0 +1,337 @@
+#include "sim/scenario/scenario_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "sim/scenario/scenario_hash.h"
+#include "test/scenario/scenario_test_support.h"
+
+namespace quadrille::scenario {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kShipped = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
+
+LoadOptions Shipped() {
+  LoadOptions options;
+  options.shipped_directory = kShipped;
+  return options;
+}
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Scenario Load(const std::string& text, const LoadOptions& options = TestLibrary()) {
+  auto scenario = LoadScenarioText(text, "small.yaml", options);
+  if (scenario) return *scenario;
+  ADD_FAILURE() << ToString(scenario.error());
+  return {};
+}
+
+Scenario LoadWith(std::vector<std::string> overrides) {
+  LoadOptions options = TestLibrary();
+  options.overrides = std::move(overrides);
+  return Load(SmallRun(), options);
+}
+
+bool Assumes(const Scenario& scenario, const std::string& key, const std::string& value) {
+  return std::any_of(scenario.assumptions.begin(), scenario.assumptions.end(),
+                     [&](const Assumption& a) { return a.key == key && a.value == value; });
+}
+
+TEST(ShippedScenarios, TheReferenceJobIsThePublishedRecipe) {
+  const auto loaded = LoadScenario("llama3-405b-1024xh100-bf16", Shipped());
+  ASSERT_TRUE(loaded) << ToString(loaded.error());
+  const Scenario& s = *loaded;
+  EXPECT_EQ(s.name, "llama3-405b-1024xh100-bf16");
+  EXPECT_EQ(s.model.layers, 126);
+  EXPECT_EQ(s.model.hidden, 16384);
+  EXPECT_EQ(s.model.ffn_hidden, 53248);
+  EXPECT_EQ(s.model.vocabulary, 128256);
+  EXPECT_EQ(s.gpu.streaming_multiprocessors, 132);
+  EXPECT_EQ(s.cluster.nodes, 128);
+  EXPECT_EQ(s.parallel.world_size(), 1024);
+  EXPECT_EQ(s.parallel.data, 8);
+  EXPECT_EQ(s.parallel.virtual_stages, 8);
+  EXPECT_EQ(s.execution.sharding.tensor, 8);
+  EXPECT_TRUE(s.execution.sharding.sequence_parallel);
+  EXPECT_EQ(s.execution.tokens(), 4096);
+  EXPECT_EQ(s.microbatches, 192);
+  EXPECT_EQ(s.schedule.request.microbatches, 192);
+  EXPECT_EQ(s.schedule.request.group, 8);
+  EXPECT_EQ(s.execution.gradient_accumulation, DataType::kBf16);
+  EXPECT_EQ(s.optimizer.gradient_dtype, DataType::kBf16);
+  EXPECT_EQ(s.parallel.sharding, parallel::DataSharding::kOptimizer);
+  EXPECT_TRUE(s.overlap.parameter_gather_with_optimizer_step);
+  EXPECT_EQ(s.overlap.point_to_point, program::PointToPoint::kPostedAhead);
+  EXPECT_EQ(s.overlap.tensor_parallel.name, "userbuffers-h100-405b");
+  EXPECT_EQ(s.overlap.tensor_parallel.entries.size(), 10u);
+  EXPECT_TRUE(s.warnings.empty()) << ToString(s.warnings);
+}
+
+TEST(ShippedScenarios, TheFp8JobDiffersInPrecisionOnly) {
+  const auto bf16 = LoadScenario("llama3-405b-1024xh100-bf16", Shipped());
+  const auto fp8 = LoadScenario("llama3-405b-1024xh100-fp8", Shipped());
+  ASSERT_TRUE(bf16 && fp8);
+  EXPECT_EQ(fp8->execution.recipe, Recipe::kFp8Current);
+  LoadOptions options = Shipped();
+  options.overrides = {"training.precision=fp8-current"};
+  const auto overridden = LoadScenario("llama3-405b-1024xh100-bf16", options);
+  ASSERT_TRUE(overridden);
+  EXPECT_EQ(CanonicalText(*overridden), CanonicalText(*fp8));
+  EXPECT_NE(bf16->hash, fp8->hash);
+}
+
+TEST(ShippedScenarios, TheTeachingVariantHas48Microbatches) {
+  const auto s = LoadScenario("llama3-405b-teaching", Shipped());
+  ASSERT_TRUE(s) << ToString(s.error());
+  EXPECT_EQ(s->microbatches, 48);
+  EXPECT_EQ(s->schedule.name, "1f1b");
+  EXPECT_EQ(s->parallel.virtual_stages, 1);
+}
+
+TEST(ShippedScenarios, EveryRunLoads) {
+  for (const std::string& name : NamesIn(kShipped + "/runs")) {
+    const auto scenario = LoadScenario(kShipped + "/runs/" + name + ".yaml", Shipped());
+    EXPECT_TRUE(scenario) << name << "\n" << ToString(scenario.error());
+  }
+}
+
+TEST(ShippedScenarios, EveryModelLoads) {
+  for (const std::string& name : NamesIn(kShipped + "/models")) {
+    LoadOptions options = Shipped();
+    options.overrides = {"model=" + name, "training.sequence_length=1024"};
+    const auto scenario = LoadScenario("llama3-405b-teaching", options);
+    // Layers need not divide over this pipeline, nor heads over this tensor degree; the file must
+    // be sound.
+    if (scenario) continue;
+    for (const Diagnostic& problem : scenario.error()) {
+      EXPECT_EQ(problem.position.file.find("/models/"), std::string::npos)
+          << name << ": " << ToString(problem);
+    }
+  }
+}
+
+TEST(ShippedScenarios, EveryClusterAndItsGpuAndConstantsLoad) {
+  for (const std::string& name : NamesIn(kShipped + "/clusters")) {
+    LoadOptions options = Shipped();
+    options.scenario_path = {kTestDirectory + "/library"};
+    options.overrides = {"cluster=" + name, "nodes=", "gpus=2", "parallel={tensor: 2}",
+                         "training.precision=fp16"};
+    const auto scenario = LoadScenarioText(SmallRun(), "small.yaml", options);
+    EXPECT_TRUE(scenario) << name << "\n" << ToString(scenario.error());
+  }
+}
+
+TEST(ShippedScenarios, EveryGpuLoads) {
+  for (const std::string& name : NamesIn(kShipped + "/gpus")) {
+    LoadOptions options = TestLibrary();
+    options.scenario_path = {kShipped};
+    options.overrides = {"cluster.gpu=" + name, "training.precision=fp16"};
+    const auto scenario = LoadScenarioText(SmallRun(), "small.yaml", options);
+    ASSERT_TRUE(scenario) << name << "\n" << ToString(scenario.error());
+    EXPECT_EQ(scenario->gpu.name, name);
+    for (const auto& source : scenario->efficiency.sources) {
+      EXPECT_NE(source.source, "not stated") << name << ": " << source.constant;
+    }
+  }
+}
+
+TEST(Derivation, TheDataDegreeFollowsFromTheNodes) {
+  const Scenario s = LoadWith({"parallel.data=", "nodes=8"});
+  EXPECT_EQ(s.parallel.data, 8);
+  EXPECT_EQ(s.microbatches, 8);
+}
+
+TEST(Derivation, TheNodesFollowFromTheDataDegreeOrTheGpus) {
+  EXPECT_EQ(LoadWith({"nodes=", "parallel.data=16"}).cluster.nodes, 16);
+  EXPECT_EQ(LoadWith({"nodes=", "gpus=64", "parallel.data="}).parallel.data, 8);
+  EXPECT_EQ(LoadWith({"nodes=", "gpus=2", "parallel={tensor: 2}"}).cluster.nodes, 1);
+}
+
+TEST(Derivation, TheGlobalBatchFollowsFromTheMicrobatches) {
+  const Scenario s = LoadWith({"training.global_batch=", "training.microbatches=5"});
+  EXPECT_EQ(s.global_batch, 20);
+  EXPECT_EQ(s.microbatches, 5);
+}
+
+TEST(Derivation, AScheduleBringsItsOwnVirtualStages) {
+  const Scenario s = LoadWith({"schedule.name=zbv"});
+  EXPECT_EQ(s.parallel.virtual_stages, 2);
+  EXPECT_TRUE(Assumes(s, "parallel.virtual_stages", "2"));
+}
+
+TEST(Derivation, VirtualStagesBringTheInterleavedScheduleAndPostedAheadTransfers) {
+  const Scenario s = LoadWith({"parallel.virtual_stages=2"});
+  EXPECT_EQ(s.schedule.name, "interleaved");
+  EXPECT_EQ(s.overlap.point_to_point, program::PointToPoint::kPostedAhead);
+  EXPECT_TRUE(Assumes(s, "schedule.name", "interleaved"));
+  EXPECT_EQ(LoadWith({}).overlap.point_to_point, program::PointToPoint::kBatchedBlocking);
+}
+
+TEST(Derivation, ShardingAndTheDistributedOptimizerAreOneThing) {
+  using parallel::DataSharding;
+  EXPECT_EQ(LoadWith({}).parallel.sharding, DataSharding::kOptimizer);
+  EXPECT_EQ(LoadWith({"optimizer.distributed=false"}).parallel.sharding, DataSharding::kNone);
+  const Scenario full = LoadWith({"parallel.zero=3"});
+  EXPECT_EQ(full.parallel.sharding, DataSharding::kFull);
+  EXPECT_TRUE(full.optimizer.distributed);
+  EXPECT_FALSE(LoadWith({"parallel.sharding=none"}).optimizer.distributed);
+}
+
+TEST(Derivation, AnExpertGroupSpansTheNodesThatItsRanksAreOn) {
+  EXPECT_EQ(LoadWith({"model=tiny-moe", "parallel.expert=2"}).execution.expert_nodes, 1);
+  EXPECT_EQ(LoadWith({"model=tiny-moe", "parallel.expert=16"}).execution.expert_nodes, 2);
+}
+
+TEST(Assumptions, NameWhatTheRunLeftOpen) {
+  const Scenario s = LoadWith({});
+  EXPECT_TRUE(Assumes(s, "kernels.attention", "flash2"));
+  EXPECT_TRUE(Assumes(s, "training.precision", "bf16"));
+  EXPECT_TRUE(Assumes(s, "optimizer.gradient_dtype", "fp32"));
+  EXPECT_TRUE(Assumes(s, "host.launch", "0 us"));
+  EXPECT_FALSE(Assumes(LoadWith({"kernels.attention=flash2"}), "kernels.attention", "flash2"));
+}
+
+TEST(Warnings, TensorParallelismBeyondTheNvlinkDomainIsLegalButSaid) {
+  const Scenario s = LoadWith({"parallel.tensor=16", "parallel.data=1", "model.kv_heads=16"});
+  ASSERT_EQ(s.warnings.size(), 1u);
+  EXPECT_EQ(ToString(s.warnings[0]),
+            "command line: parallel.tensor: 16 is more than the 8 GPUs of an NVLink domain; tensor "
+            "parallel collectives cross the network");
+}
+
+TEST(OrderFile, IsReadCheckedAndKept) {
+  const std::string file = testing::TempDir() + "/two-ranks.order";
+  std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0 B0.0\nF0.0 B0.0\n";
+  const Scenario s = LoadWith({"schedule.order_file=" + file, "training.global_batch=4"});
+  ASSERT_TRUE(s.schedule.order);
+  EXPECT_EQ(s.schedule.order->ranks.size(), 2u);
+  std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0\nF0.0 B0.0\n";
+  const std::string problems =
+      ProblemsWith({"schedule.order_file=" + file, "training.global_batch=4"});
+  EXPECT_NE(problems.find("two-ranks.order"), std::string::npos) << problems;
+}
+
+TEST(Lookup, FilesBesideTheRunComeBeforeTheSearchPathAndThatBeforeTheShippedOnes) {
+  const std::string root = testing::TempDir() + "/lookup";
+  const auto write = [&](const std::string& path, int layers) {
+    fs::create_directories(fs::path(root + "/" + path).parent_path());
+    std::string text = ReadFile(kTestDirectory + "/library/models/tiny.yaml");
+    text.replace(text.find("layers: 8"), 9, "layers: " + std::to_string(layers));
+    std::ofstream(root + "/" + path) << text;
+  };
+  fs::remove_all(root);
+  fs::create_directories(root + "/here");
+  std::ofstream(root + "/here/run.yaml") << SmallRun();
+  LoadOptions options = TestLibrary();
+  options.scenario_path = {root + "/there"};
+  const auto layers = [&] { return LoadScenario(root + "/here/run.yaml", options)->model.layers; };
+  EXPECT_EQ(layers(), 8);
+  write("there/models/tiny.yaml", 10);
+  EXPECT_EQ(layers(), 10);
+  write("here/tiny.yaml", 12);
+  EXPECT_EQ(layers(), 12);
+  write("here/models/tiny.yaml", 14);
+  EXPECT_EQ(layers(), 14);
+}
+
+TEST(Lookup, AnAbsentRunIsAnErrorThatNamesTheNearest) {
+  const auto scenario = LoadScenario("llama3-405b-teachin", Shipped());
+  ASSERT_FALSE(scenario);
+  EXPECT_EQ(ToString(scenario.error()),
+            "llama3-405b-teachin: no such file; did you mean the run 'llama3-405b-teaching'?");
+  EXPECT_FALSE(LoadScenario("/nowhere/x.yaml", Shipped()));
+  EXPECT_FALSE(LoadScenario(kShipped, Shipped()));
+  EXPECT_FALSE(LoadScenario("", Shipped()));
+}
+
+TEST(Lookup, TheShippedDirectoryIsFoundFromTheExecutable) {
+  EXPECT_TRUE(fs::equivalent(ShippedDirectory("/nowhere/build/release/quadrille"), kShipped));
+  const std::string root = testing::TempDir() + "/installed";
+  fs::create_directories(root + "/bin");
+  fs::create_directories(root + "/share/quadrille/scenarios/runs");
+  std::ofstream(root + "/bin/quadrille") << "";
+  EXPECT_TRUE(fs::equivalent(ShippedDirectory(root + "/bin/quadrille"),
+                             root + "/share/quadrille/scenarios"));
+}
+
+TEST(Hash, DoesNotDependOnHowTheFileIsWritten) {
+  const std::string other =
+      "# the same run\n"
+      "training: {global_batch: 64, micro_batch: 1, sequence_length: 2048}\n"
+      "parallel:\n  data: 4\n  pipeline: 2\n  tensor: 4\n"
+      "gpus: 32\ncluster: plain\nmodel: tiny\n";
+  EXPECT_EQ(Load(other).hash, Load(SmallRun()).hash);
+}
+
+TEST(Hash, DoesNotDependOnWhetherADefaultIsWritten) {
+  EXPECT_EQ(LoadWith({"training.precision=bf16", "seed=1", "network.fidelity=endpoint"}).hash,
+            LoadWith({}).hash);
+}
+
+TEST(Hash, ChangesWithEveryKeyThatMatters) {
+  const std::vector<std::vector<std::string>> changes = {
+      {},
+      {"model.layers=16"},
+      {"model.attention_bias=true"},
+      {"cluster.nvlink.bandwidth=301 GB/s"},
+      {"cluster.fabric.switch_latency=0.6 us"},
+      {"cluster.gpu.memory_bandwidth=2 TB/s"},
+      {"cluster.gpu.efficiency.gemm_16bit.tile_overhead=0.5"},
+      {"cluster.gpu.efficiency.memory_bound.bandwidth_share.rope=0.7"},
+      {"cluster.collectives.ring_base=9 us"},
+      {"cluster.collectives.nvlink_all_reduce.alpha=11 us"},
+      {"nodes=8", "parallel.data=8"},
+      {"parallel.tensor=2", "parallel.data=8"},
+      {"parallel.order=cp-tp-ep-dp-pp"},
+      {"parallel.zero=2"},
+      {"schedule.name=gpipe"},
+      {"training.sequence_length=4096"},
+      {"training.global_batch=128"},
+      {"training.precision=fp16"},
+      {"training.recompute=full"},
+      {"training.recompute=[mlp]"},
+      {"training.dropout=0.1"},
+      {"layout.first_stage_layers=3"},
+      {"kernels.attention=unfused"},
+      {"kernels.fusions=none"},
+      {"kernels.fusions={rope: false}"},
+      {"kernels.fidelity=roofline"},
+      {"optimizer.gradient_dtype=bf16"},
+      {"overlap.tensor_parallel=some"},
+      {"overlap.gradient_reduce=false"},
+      {"overlap.bucket_size=10M"},
+      {"overlap.p2p=eager"},
+      {"host.launch=5 us"},
+      {"network.fidelity=flow"},
+      {"network.interference=false"},
+      {"placement.order=random"},
+      {"perturbations=[{kind: gpu_speed, ranks: [0], factor: 0.9}]"},
+      {"perturbations=[{kind: gpu_speed, ranks: [1], factor: 0.9}]"},
+      {"seed=2"},
+  };
+  std::set<std::uint64_t> hashes;
+  for (const auto& overrides : changes) hashes.insert(LoadWith(overrides).hash);
+  EXPECT_EQ(hashes.size(), changes.size());
+}
+
+TEST(Hash, IsTakenOverExactNumbers) {
+  const std::string text = CanonicalText(LoadWith({"host.launch=4.5 us", "training.dropout=0.1"}));
+  EXPECT_NE(text.find("\nparallel.degrees=4 true 2 1 1 1 1 4 1 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nprogram.host=4500000ps 0ps false\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 0.1 "), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace quadrille::scenario
