@@ -43,9 +43,11 @@ struct CollectiveConstants {
   // NCCL's send/receive within a domain may use few channels below a size; zero: no such cliff.
   BytesPerSecond nvlink_send_receive_slow;
   Bytes nvlink_send_receive_slow_below;
-  // What the hosts and the transport of one site add to everything that crosses the network: 0 for
-  // InfiniBand and RoCE, 50 to 300 us over EFA or TCPX. The one knob that does not carry over
-  // between sites.
+  // What one site adds to the latencies, which do not carry over between sites as bandwidths do:
+  // its hosts to every collective (negative where they are faster than the pooled laws), its
+  // transport to whatever crosses the network: 0 for InfiniBand and RoCE, 50 to 300 us over EFA or
+  // TCPX.
+  Duration host_latency{0};
   Duration network_latency{0};
   // The most that one domain sends or receives, where a collective does not drive all NICs of a
   // rack; zero: all.
@@ -62,8 +64,8 @@ struct CollectiveConstants {
   Duration tree_inter_step{0};  // per level of a double binary tree
   double tree_nic_efficiency = 0.92;
   double all_to_all_nic_efficiency = 0.95;
-  // Per peer of an all-to-all across nodes: 37.6 us for 16 ranks of two nodes against 14.5 us for
-  // one pair (B200, Vultr's report).
+  // Per peer of an all-to-all across nodes (aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio/
+  // ata_ratio.csv: at 16 MB about 200 us beyond the wire time on 128 ranks).
   Duration all_to_all_peer{1'500'000};
   Law network_send_receive;  // one pair, one NIC; bandwidth is what NCCL's point-to-point reaches
   Duration point_to_point_spine_hop{0};

@@ -11,9 +11,10 @@
 //                               two nodes a tree sends S out of each node, not the ring's 2 S; with
 //                               more, up to 2 S (an inner node of one tree is a leaf of the other).
 //                               Within the node the tree goes through the NVSwitch where it reduces
-//                               (NVLS tree), else along a chain. What it adds to the one-node law
-//                               in latency it adds to the ramp, which grows as the square root of a
-//                               pipeline's filling time.
+//                               (NVLS tree), else along a chain. The ramp of the one-node law grows
+//                               as the square root of the latency, the time a pipeline needs to
+//                               fill; NICs that are the bottleneck hide it, so that t = alpha +
+//                               max(gamma sqrt(X) + X / B of the node, X / B of the NICs).
 //   all-to-all                  The slower of what stays in the node and what leaves it (PXN
 //                               aggregates per rail); every peer costs its own message.
 //   send/receive                NCCL's point-to-point law, far from line rate. Within a node it may
@@ -50,6 +51,9 @@ constexpr double kInSwitchBandwidthRatio = 1.1;
 // Chain trees have fewer channels than rings: on Ampere 8 x 23.6 against 24 x 10 GB/s
 // (NVIDIA/nccl:src/graph/tuning.cc, search.cc).
 constexpr double kChainTreeBandwidthShare = 0.79;
+// NCCL's correction to the latency of large all-reduce rings over several nodes
+// (NVIDIA/nccl:src/graph/tuning.cc).
+constexpr double kRingAllReduceLatency = 1.4;
 
 Duration Times(Duration step, std::int64_t count) { return step * count; }
 
@@ -67,12 +71,26 @@ struct Path {
   Duration alpha{0};
   Duration gamma{0};
   BytesPerSecond bandwidth;
+  BytesPerSecond nic_bandwidth{1e30};  // of the NICs, when they are a stage of their own
   double nvlink_load = 0.0;
   double nic_load = 0.0;
 };
 
+// The fastest that bytes flow in any stretch of the transfer.
+BytesPerSecond Cap(const Path& path) { return std::min(path.bandwidth, path.nic_bandwidth); }
+
+// Time in which nothing moves, such that latency + X / cap is the whole.
+Duration Latency(const Path& path, Bytes work) {
+  const Duration ramped = Ramp(path.gamma, work) + work / path.bandwidth;
+  const Duration whole = std::max(ramped, work / path.nic_bandwidth);
+  return std::max(Duration(0), path.alpha) + (whole - work / Cap(path));
+}
+
 Path FromLaw(const Law& law) {
-  return {law.alpha, law.gamma_per_sqrt_megabyte, law.bandwidth, 1.0, 0.0};
+  return {.alpha = law.alpha,
+          .gamma = law.gamma_per_sqrt_megabyte,
+          .bandwidth = law.bandwidth,
+          .nvlink_load = 1.0};
 }
 
 bool ReducesInSwitch(const CollectiveConstants& c) {
@@ -149,9 +167,10 @@ BytesPerSecond DomainNics(const GroupPlacement& p, const CollectiveConstants& c,
 Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveConstants& c,
               const PortCapacities& ports) {
   Path path;
+  const Duration steps = Times(c.ring_intra_step, std::int64_t{rounds} * (p.ranks - p.nodes)) +
+                         Times(c.ring_inter_step, std::int64_t{rounds} * (p.nodes - 1));
   path.alpha = c.ring_base + c.network_latency +
-               Times(c.ring_intra_step, std::int64_t{rounds} * (p.ranks - p.nodes)) +
-               Times(c.ring_inter_step, std::int64_t{rounds} * (p.nodes - 1));
+               (rounds == 1 ? steps : quadrille::Scale(steps, kRingAllReduceLatency));
   path.gamma = c.ring_gamma_per_sqrt_megabyte;
   path.bandwidth = DomainNics(p, c, ports) * c.ring_nic_efficiency;
   path.nvlink_load = p.ranks_per_node > 1 ? 1.0 : 0.0;
@@ -169,16 +188,17 @@ Path TreePath(const GroupPlacement& p, const CollectiveConstants& c, const PortC
   const Duration across = Times(c.tree_inter_step, std::int64_t{2} * FloorLog2(p.nodes));
   Path path;
   path.nic_load = sent / (p.ranks_per_node * factor);
-  path.bandwidth = DomainNics(p, c, ports) * (c.tree_nic_efficiency * factor / sent);
+  path.nic_bandwidth = DomainNics(p, c, ports) * (c.tree_nic_efficiency * factor / sent);
   if (p.ranks_per_node == 1) {
     path.alpha = c.ring_base + c.network_latency + across;
     path.gamma = c.ring_gamma_per_sqrt_megabyte;
+    path.bandwidth = path.nic_bandwidth;
     return path;
   }
   const bool in_switch = ReducesInSwitch(c) && p.ranks_per_node >= kNvlsMinimumRanks;
   const Path inside = NvlinkAllReduce(p.ranks_per_node, c);
   const double share = in_switch ? 1.0 : kChainTreeBandwidthShare;
-  path.bandwidth = std::min(path.bandwidth, inside.bandwidth * share);
+  path.bandwidth = inside.bandwidth * share;
   // Through the switch each GPU sends and receives S, and once more its shard; along a chain up to
   // 2 S.
   path.nvlink_load = (in_switch ? 1.0 + 1.0 / p.ranks_per_node : 2.0) / factor;
@@ -197,8 +217,8 @@ Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p, const Col
   const double others = p.ranks - 1;
   path.nvlink_load = (p.ranks_per_node - 1) / others;
   path.nic_load = (p.ranks - p.ranks_per_node) / others * shape.collective.node_deduplication;
-  path.alpha =
-      c.network_send_receive.alpha + c.network_latency + Times(c.all_to_all_peer, p.ranks - 1);
+  path.alpha = c.network_send_receive.alpha + c.nvlink_all_to_all.alpha + c.network_latency +
+               Times(c.all_to_all_peer, p.ranks - 1);
   const double nic = ports.nic.value() * c.all_to_all_nic_efficiency / path.nic_load;
   const double nvlink =
       path.nvlink_load > 0.0 ? c.nvlink_all_to_all.bandwidth.value() / path.nvlink_load : nic;
@@ -213,9 +233,7 @@ Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work
     case CollectiveKind::kAllReduce: {
       const Path ring = RingPath(p, 2, c, ports);
       const Path tree = TreePath(p, c, ports);
-      const auto time = [&](const Path& path) {
-        return path.alpha + Ramp(path.gamma, work) + work / path.bandwidth;
-      };
+      const auto time = [&](const Path& path) { return Latency(path, work) + work / Cap(path); };
       return time(tree) < time(ring) ? tree : ring;
     }
     case CollectiveKind::kAllGather:
@@ -282,15 +300,15 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   const double factor = BusFactor(shape.collective.kind, placement.ranks) * shape.fraction;
   cost.work = quadrille::Scale(shape.collective.bytes, factor);
   if (placement.ranks == 1 || cost.work.value() == 0) return cost;
-  const Path path = placement.nodes == 1
-                        ? NvlinkPath(shape, placement.ranks, cost.work, constants)
-                        : NetworkPath(shape, placement, cost.work, constants, ports);
+  Path path = placement.nodes == 1 ? NvlinkPath(shape, placement.ranks, cost.work, constants)
+                                   : NetworkPath(shape, placement, cost.work, constants, ports);
+  path.alpha += constants.host_latency;
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
                   static_cast<int>(shape.collective.kind), placement.nodes);
   const bool ideal = fidelity == Fidelity::kIdeal;
-  cost.cap = OnRateGrid(ideal ? bound : std::min(path.bandwidth, bound));
-  cost.latency = ideal ? Duration(0) : path.alpha + Ramp(path.gamma, cost.work);
+  cost.cap = OnRateGrid(ideal ? bound : std::min(Cap(path), bound));
+  cost.latency = ideal ? Duration(0) : Latency(path, cost.work);
   cost.alone = cost.latency + cost.work / cost.cap;
   cost.nvlink_load = path.nvlink_load;
   cost.nic_load = path.nic_load;

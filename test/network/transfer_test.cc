@@ -1,0 +1,406 @@
+#include "sim/network/transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace quadrille::network {
+namespace {
+
+using model::CollectiveKind;
+
+constexpr std::array kKinds = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
+                               CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                               CollectiveKind::kSendReceive,   CollectiveKind::kBroadcast};
+constexpr PortCapacities kPorts{BytesPerSecond(450e9), BytesPerSecond(50e9)};
+
+Duration Microseconds(double us) { return FromSeconds(us * 1e-6); }
+
+Law MakeLaw(double alpha, double gigabytes, double gamma) {
+  return {Microseconds(alpha), BytesPerSecond(gigabytes * 1e9), Microseconds(gamma)};
+}
+
+// Constants in the manner of an H100 cluster.
+CollectiveConstants Hopper() {
+  CollectiveConstants c;
+  c.nvlink_all_reduce = MakeLaw(25.5, 497, 6.9);
+  c.nvlink_all_gather = MakeLaw(16.7, 370, 3.2);
+  c.nvlink_reduce_scatter = MakeLaw(16.9, 370, 4.2);
+  c.nvlink_all_to_all = MakeLaw(11, 340, 5.2);
+  c.nvlink_send_receive = MakeLaw(9.3, 376, 6);
+  c.ring_base = Microseconds(8.4);
+  c.ring_intra_step = Microseconds(3.4);
+  c.ring_inter_step = Microseconds(14);
+  c.tree_inter_step = Microseconds(20.9);
+  c.tree_nic_efficiency = 0.96;
+  c.network_send_receive = MakeLaw(17, 36, 0);
+  c.point_to_point_spine_hop = Microseconds(0.9);
+  c.userbuffers = MakeLaw(8, 376, 0);
+  c.nvlink_collective = {16, 3.0};
+  c.network_collective = {16, 3.0};
+  c.send_receive = {2, 2.0};
+  c.all_to_all = {20, 2.0};
+  return c;
+}
+
+// The same without reductions in the switch, with every optional constant in use.
+CollectiveConstants RingsOnly() {
+  CollectiveConstants c = Hopper();
+  c.nvlink_all_reduce = MakeLaw(40, 246, 15);
+  c.nvlink_reduce_scatter = MakeLaw(24, 246, 10);
+  c.nvlink_all_gather = MakeLaw(24, 246, 10);
+  c.ring_bandwidth_by_ranks = {BytesPerSecond(197e9), BytesPerSecond(215e9)};
+  c.nvlink_send_receive = MakeLaw(9.5, 440, 0);
+  c.nvlink_send_receive_slow = BytesPerSecond(84e9);
+  c.nvlink_send_receive_slow_below = Bytes(std::int64_t{64} << 20);
+  c.domain_network_limit = BytesPerSecond(200e9);
+  c.network_latency = Microseconds(100);
+  c.host_latency = Microseconds(-5);
+  return c;
+}
+
+TransferShape Shape(CollectiveKind kind, std::int64_t bytes) {
+  TransferShape shape;
+  shape.collective.kind = kind;
+  shape.collective.bytes = Bytes(bytes);
+  return shape;
+}
+
+TransferCost Cost(CollectiveKind kind, std::int64_t bytes, const GroupPlacement& placement,
+                  const CollectiveConstants& constants = Hopper(),
+                  Fidelity fidelity = Fidelity::kAlphaBeta) {
+  return CostOf(Shape(kind, bytes), placement, constants, kPorts, fidelity);
+}
+
+GroupPlacement Within(std::int32_t ranks) { return {.ranks = ranks, .ranks_per_node = ranks}; }
+
+GroupPlacement Across(std::int32_t nodes, std::int32_t per_node) {
+  return {.ranks = nodes * per_node, .nodes = nodes, .ranks_per_node = per_node};
+}
+
+std::vector<GroupPlacement> Placements() {
+  std::vector<GroupPlacement> placements;
+  for (std::int32_t per_node : {1, 2, 4, 8}) {
+    for (std::int32_t nodes : {1, 2, 3, 4, 8, 16, 128}) {
+      if (nodes * per_node > 1) placements.push_back(Across(nodes, per_node));
+    }
+  }
+  placements.push_back(Within(72));
+  placements.push_back(Across(2, 72));
+  return placements;
+}
+
+const std::vector<std::int64_t>& Sizes() {
+  static const std::vector<std::int64_t> sizes = [] {
+    std::vector<std::int64_t> grid;
+    for (std::int64_t bytes = 64; bytes <= std::int64_t{1} << 35; bytes *= 2) {
+      grid.push_back(bytes);
+      grid.push_back(bytes + bytes / 2 + 1);
+    }
+    return grid;
+  }();
+  return sizes;
+}
+
+void ForAll(const std::function<void(CollectiveKind, const GroupPlacement&,
+                                     const CollectiveConstants&)>& check) {
+  for (const CollectiveConstants& constants : {Hopper(), RingsOnly()}) {
+    for (CollectiveKind kind : kKinds) {
+      for (const GroupPlacement& placement : Placements()) {
+        SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << " ranks "
+                                          << placement.ranks << " nodes " << placement.nodes);
+        check(kind, placement, constants);
+      }
+    }
+  }
+}
+
+TEST(BusFactor, HasTheClosedFormsOfNcclTests) {
+  for (std::int32_t n = 2; n <= 1024; ++n) {
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllReduce, n), 2.0 * (n - 1) / n);
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllGather, n), (n - 1.0) / n);
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kReduceScatter, n), (n - 1.0) / n);
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllToAll, n), (n - 1.0) / n);
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kSendReceive, n), 1.0);
+    EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kBroadcast, n), 1.0);
+  }
+  for (CollectiveKind kind : kKinds) EXPECT_EQ(BusFactor(kind, 1), 0.0);
+}
+
+TEST(CostOf, AGroupOfOneCostsNothing) {
+  for (CollectiveKind kind : kKinds) {
+    const TransferCost cost = Cost(kind, 1 << 20, Within(1));
+    EXPECT_EQ(cost.alone, Duration(0));
+    EXPECT_EQ(cost.work, Bytes(0));
+    EXPECT_EQ(cost.multiprocessors, 0);
+  }
+}
+
+TEST(CostOf, NothingToMoveCostsNothing) {
+  for (CollectiveKind kind : kKinds) EXPECT_EQ(Cost(kind, 0, Within(8)).alone, Duration(0));
+}
+
+TEST(CostOf, TwoRanksOfANodeMoveHalfTheBufferOfAnAllGather) {
+  const TransferCost cost = Cost(CollectiveKind::kAllGather, 1 << 30, Within(2));
+  EXPECT_EQ(cost.work, Bytes(1 << 29));
+  const double us = 16.7 + 3.2 / 7.0 * std::sqrt((1 << 29) * 1e-6) + (1 << 29) / 370e3;
+  EXPECT_NEAR(ToSeconds(cost.alone) * 1e6, us, 0.01);
+}
+
+TEST(CostOf, TheLawOfANodeIsAlphaPlusRampPlusWire) {
+  const std::int64_t bytes = 134'217'728;
+  const double x = 2.0 * 7 / 8 * static_cast<double>(bytes);
+  const double us = 25.5 + 6.9 * std::sqrt(x * 1e-6) + x / 497e3;
+  EXPECT_NEAR(ToSeconds(Cost(CollectiveKind::kAllReduce, bytes, Within(8)).alone) * 1e6, us, 0.01);
+  // NVIDIA/dgxc-benchmarking and Azure/AI-benchmarking-guide: 586 us for this size on 8 H100.
+  EXPECT_NEAR(us, 586, 0.04 * 586);
+}
+
+TEST(CostOf, AloneIsLatencyPlusWorkOverCap) {
+  ForAll([](CollectiveKind kind, const GroupPlacement& placement,
+            const CollectiveConstants& constants) {
+    for (std::int64_t bytes : Sizes()) {
+      const TransferCost cost = Cost(kind, bytes, placement, constants);
+      EXPECT_EQ(cost.alone, cost.latency + cost.work / cost.cap) << bytes;
+      EXPECT_GE(cost.latency, Duration(0)) << bytes;
+    }
+  });
+}
+
+TEST(CostOf, NeverFallsWhenTheBytesGrow) {
+  ForAll([](CollectiveKind kind, const GroupPlacement& placement,
+            const CollectiveConstants& constants) {
+    Duration before{0};
+    for (std::int64_t bytes : Sizes()) {
+      const Duration alone = Cost(kind, bytes, placement, constants).alone;
+      // The rate grid of 1 KiB/s may cost two algorithms differently by 1e-7 of their time.
+      EXPECT_GE(alone.count() + alone.count() / 1'000'000, before.count()) << bytes;
+      before = alone;
+    }
+  });
+}
+
+TEST(CostOf, IdealIsALowerBoundAndHasNoLatency) {
+  ForAll([](CollectiveKind kind, const GroupPlacement& placement,
+            const CollectiveConstants& constants) {
+    for (std::int64_t bytes : Sizes()) {
+      const TransferCost ideal = Cost(kind, bytes, placement, constants, Fidelity::kIdeal);
+      EXPECT_EQ(ideal.latency, Duration(0));
+      EXPECT_LE(ideal.alone, Cost(kind, bytes, placement, constants).alone) << bytes;
+    }
+  });
+}
+
+TEST(CostOf, NoPortCarriesMoreThanItsCapacity) {
+  ForAll([](CollectiveKind kind, const GroupPlacement& placement,
+            const CollectiveConstants& constants) {
+    for (std::int64_t bytes : Sizes()) {
+      const TransferCost cost = Cost(kind, bytes, placement, constants);
+      EXPECT_LE(cost.cap.value() * cost.nvlink_load, kPorts.nvlink.value() * (1 + 1e-12));
+      EXPECT_LE(cost.cap.value() * cost.nic_load, kPorts.nic.value() * (1 + 1e-12));
+    }
+  });
+}
+
+// Seconds that the narrowest resource needs for the bytes that must pass it whatever the algorithm.
+double LeastSeconds(CollectiveKind kind, double bytes, const GroupPlacement& p, bool nvls) {
+  const double n = p.ranks;
+  const double g = p.ranks_per_node;
+  const double nodes = p.nodes;
+  const double nics = g * kPorts.nic.value();
+  const double nvlink = kPorts.nvlink.value();
+  double out_of_node = 0.0;  // bytes that leave a domain
+  double out_of_gpu = 0.0;   // bytes that leave a GPU over NVLink
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      out_of_node = 2.0 * bytes * (nodes - 1) / nodes;
+      // Without reductions in the switch a domain of g is itself an all-reduce of g.
+      out_of_gpu = g == 1 ? 0.0 : nvls && g > 4 ? bytes : 2.0 * bytes * (g - 1) / g;
+      break;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      out_of_node = bytes * (nodes - 1) / nodes;
+      out_of_gpu = g == 1 ? 0.0 : bytes * (g - 1) / n;  // at least its own shard to each neighbour
+      break;
+    case CollectiveKind::kAllToAll:
+      out_of_node = bytes / n * g * (n - g) / n;
+      out_of_gpu = bytes * (g - 1) / n;
+      break;
+    case CollectiveKind::kSendReceive: return bytes / (nodes == 1 ? nvlink : kPorts.nic.value());
+    case CollectiveKind::kBroadcast:
+      out_of_node = nodes == 1 ? 0.0 : bytes;
+      out_of_gpu = g == 1 ? 0.0 : bytes;
+      break;
+  }
+  return std::max(out_of_node / nics, out_of_gpu / nvlink);
+}
+
+TEST(CostOf, NoCollectiveBeatsTheBandwidthThatItNeeds) {
+  ForAll([](CollectiveKind kind, const GroupPlacement& placement,
+            const CollectiveConstants& constants) {
+    const bool nvls = constants.nvlink_all_reduce.bandwidth.value() > 400e9;
+    for (std::int64_t bytes : Sizes()) {
+      for (Fidelity fidelity : {Fidelity::kIdeal, Fidelity::kAlphaBeta}) {
+        const double least = LeastSeconds(kind, static_cast<double>(bytes), placement, nvls);
+        // A byte of rounding in X.
+        EXPECT_GE(ToSeconds(Cost(kind, bytes, placement, constants, fidelity).alone),
+                  least * (1 - 1e-9) - 1.0 / kPorts.nic.value())
+            << bytes;
+      }
+    }
+  });
+}
+
+TEST(CostOf, MoreBandwidthNeverSlowsATransfer) {
+  const PortCapacities wide{BytesPerSecond(900e9), BytesPerSecond(100e9)};
+  ForAll([&](CollectiveKind kind, const GroupPlacement& placement,
+             const CollectiveConstants& constants) {
+    for (std::int64_t bytes : Sizes()) {
+      const TransferShape shape = Shape(kind, bytes);
+      const Duration fast = CostOf(shape, placement, constants, wide, Fidelity::kAlphaBeta).alone;
+      const Duration slow = CostOf(shape, placement, constants, kPorts, Fidelity::kAlphaBeta).alone;
+      // Caps lie on a grid of 1 KiB/s.
+      EXPECT_LE(fast.count(), slow.count() + slow.count() / 1'000'000) << bytes;
+    }
+  });
+}
+
+TEST(CostOf, TwoNodesReduceFasterThanTheirNicsWouldAsARing) {
+  // A tree of two nodes sends each byte once, a ring nearly twice: published bus bandwidths of two
+  // H100 nodes are 468 to 487 GB/s where the NICs sum to 400.
+  const std::int64_t bytes = std::int64_t{1} << 33;
+  const TransferCost cost = Cost(CollectiveKind::kAllReduce, bytes, Across(2, 8));
+  const double bus = static_cast<double>(cost.work.value()) / ToSeconds(cost.alone) * 1e-9;
+  EXPECT_GT(bus, 455);
+  EXPECT_LT(bus, 490);
+}
+
+TEST(CostOf, ManyNodesReduceAtTheirNics) {
+  // coreweave/nccl-tests: 384.5 GB/s on 64 H100 at 8 GiB.
+  const std::int64_t bytes = std::int64_t{1} << 33;
+  const TransferCost cost = Cost(CollectiveKind::kAllReduce, bytes, Across(8, 8));
+  const double bus = static_cast<double>(cost.work.value()) / ToSeconds(cost.alone) * 1e-9;
+  EXPECT_NEAR(bus, 384.5, 0.04 * 384.5);
+}
+
+TEST(CostOf, RingsScaleWithNodesAsSimAisMeasuredTable) {
+  // aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio/nic_ratio.csv: share of 8 x 48.5 GB/s that a
+  // ring over 8 GPUs per node reaches, on 2, 4, ... 128 nodes.
+  struct Row {
+    std::int64_t mebibytes;
+    std::array<double, 7> share;
+  };
+  constexpr std::array<Row, 4> kTable = {{
+      {16, {.32, .24, .13, .05, .044, .021, .0087}},
+      {128, {.67, .67, .54, .38, .205, .107, .053}},
+      {1024, {.92, .93, .90, .76, .74, .563, .315}},
+      {16384, {.96, .96, .96, .96, .957, .958, .919}},
+  }};
+  const PortCapacities ports{BytesPerSecond(450e9), BytesPerSecond(48.5e9)};
+  double error = 0.0;
+  int count = 0;
+  for (const Row& row : kTable) {
+    for (std::size_t i = 0; i < row.share.size(); ++i) {
+      const std::int32_t nodes = 2 << i;
+      const TransferShape shape = Shape(CollectiveKind::kAllGather, row.mebibytes << 20);
+      const TransferCost cost =
+          CostOf(shape, Across(nodes, 8), Hopper(), ports, Fidelity::kAlphaBeta);
+      const double share =
+          static_cast<double>(cost.work.value()) / ToSeconds(cost.alone) / (8 * 48.5e9);
+      error += std::abs(share / row.share[i] - 1.0);
+      ++count;
+    }
+  }
+  EXPECT_LE(error / count, 0.085) << "mean over " << count << " points";
+}
+
+TEST(CostOf, ARailGroupIsBoundByOneNicPerMember) {
+  const TransferCost cost =
+      Cost(CollectiveKind::kReduceScatter, std::int64_t{1} << 34, Across(16, 1));
+  EXPECT_NEAR(cost.cap.value(), 0.96 * 50e9, 1024);
+  EXPECT_EQ(cost.nvlink_load, 0.0);
+  EXPECT_EQ(cost.nic_load, 1.0);
+}
+
+TEST(CostOf, AllToAllLoadsNvlinkAndNicByDestination) {
+  const TransferCost cost = Cost(CollectiveKind::kAllToAll, 1 << 30, Across(4, 8));
+  EXPECT_DOUBLE_EQ(cost.nvlink_load, 7.0 / 31);
+  EXPECT_DOUBLE_EQ(cost.nic_load, 24.0 / 31);
+  TransferShape shape = Shape(CollectiveKind::kAllToAll, 1 << 30);
+  shape.collective.node_deduplication = 0.5;
+  const TransferCost less = CostOf(shape, Across(4, 8), Hopper(), kPorts, Fidelity::kAlphaBeta);
+  EXPECT_DOUBLE_EQ(less.nic_load, 12.0 / 31);
+  EXPECT_LT(less.alone, cost.alone);
+}
+
+TEST(CostOf, PiecesMoveTheirShareAndPayLatencyEach) {
+  TransferShape quarter = Shape(CollectiveKind::kReduceScatter, 1 << 28);
+  quarter.fraction = 0.25;
+  const TransferCost piece = CostOf(quarter, Within(8), Hopper(), kPorts, Fidelity::kAlphaBeta);
+  const TransferCost whole = Cost(CollectiveKind::kReduceScatter, 1 << 28, Within(8));
+  EXPECT_EQ(piece.work.value() * 4, whole.work.value());
+  EXPECT_GT(piece.alone * 4, whole.alone);
+}
+
+TEST(CostOf, ASlowRegimeOfPointToPointEndsWithoutAStepDown) {
+  const CollectiveConstants constants = RingsOnly();
+  const std::int64_t cliff = constants.nvlink_send_receive_slow_below.value();
+  const Duration at = Cost(CollectiveKind::kSendReceive, cliff, Within(2), constants).alone;
+  const Duration above = Cost(CollectiveKind::kSendReceive, 2 * cliff, Within(2), constants).alone;
+  const Duration far = Cost(CollectiveKind::kSendReceive, 16 * cliff, Within(2), constants).alone;
+  EXPECT_EQ(at, above) << "no sooner than the largest slow message, yet no later";
+  EXPECT_NEAR(ToSeconds(far), 16.0 * static_cast<double>(cliff) / 440e9 + 4.5e-6, 1e-7);
+}
+
+TEST(CostOf, SiteLatenciesAddWhereTheyBelong) {
+  CollectiveConstants slow = Hopper();
+  slow.network_latency = Microseconds(100);
+  slow.host_latency = Microseconds(7);
+  for (CollectiveKind kind : kKinds) {
+    EXPECT_EQ(Cost(kind, 1 << 20, Within(8), slow).alone,
+              Cost(kind, 1 << 20, Within(8)).alone + Microseconds(7));
+    EXPECT_EQ(Cost(kind, 1 << 20, Across(2, 8), slow).alone,
+              Cost(kind, 1 << 20, Across(2, 8)).alone + Microseconds(107));
+  }
+}
+
+TEST(CostOf, AHopOverTheSpineDelaysPointToPoint) {
+  GroupPlacement far = Across(2, 1);
+  far.crosses_spine = true;
+  EXPECT_EQ(Cost(CollectiveKind::kSendReceive, 1 << 20, far).alone,
+            Cost(CollectiveKind::kSendReceive, 1 << 20, Across(2, 1)).alone + Microseconds(0.9));
+}
+
+TEST(CostOf, ARackThatDrivesFewNicsIsBoundByThem) {
+  CollectiveConstants limited = Hopper();
+  limited.domain_network_limit = BytesPerSecond(200e9);
+  const std::int64_t bytes = std::int64_t{1} << 34;
+  EXPECT_NEAR(Cost(CollectiveKind::kAllGather, bytes, Across(4, 8), limited).cap.value(),
+              0.96 * 200e9, 1024);
+}
+
+TEST(CostOf, HoldsTheSmsItIsGivenOrItsKindsDefault) {
+  TransferShape shape = Shape(CollectiveKind::kAllGather, 1 << 20);
+  EXPECT_EQ(CostOf(shape, Within(8), Hopper(), kPorts, Fidelity::kEndpoint).multiprocessors, 16);
+  shape.multiprocessors = 4;
+  EXPECT_EQ(CostOf(shape, Within(8), Hopper(), kPorts, Fidelity::kEndpoint).multiprocessors, 4);
+  shape.multiprocessors = 0;
+  EXPECT_EQ(CostOf(shape, Within(8), Hopper(), kPorts, Fidelity::kEndpoint).multiprocessors, 0);
+  EXPECT_EQ(Cost(CollectiveKind::kAllToAll, 1 << 20, Across(2, 8)).multiprocessors, 20);
+  EXPECT_EQ(Cost(CollectiveKind::kSendReceive, 1 << 20, Within(2)).multiprocessors, 2);
+}
+
+TEST(CostOf, UserbuffersFollowTheirOwnLaw) {
+  TransferShape shape = Shape(CollectiveKind::kReduceScatter, 1 << 28);
+  shape.userbuffers = true;
+  const TransferCost cost = CostOf(shape, Within(8), Hopper(), kPorts, Fidelity::kAlphaBeta);
+  EXPECT_NEAR(ToSeconds(cost.alone) * 1e6, 8 + (1 << 28) * 0.875 / 376e3, 0.01);
+}
+
+}  // namespace
+}  // namespace quadrille::network
