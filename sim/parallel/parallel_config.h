@@ -33,8 +33,8 @@ struct ParallelConfig {
   // HSDP and several optimizer instances: shards live in groups of this many ranks of the data (x
   // context) dimension and are replicated between groups. 0: one group, the whole dimension.
   std::int32_t shard_group = 0;
-  // Innermost first. Expert shares the ranks of context and data, so its place in the order is
-  // nominal.
+  // Innermost first. Expert numbers no dense rank: its place counts in the expert grid only (see
+  // RankLayout).
   std::array<Dimension, 5> order = {Dimension::kTensor, Dimension::kContext, Dimension::kExpert,
                                     Dimension::kData, Dimension::kPipeline};
 

@@ -1,5 +1,6 @@
 #include "sim/parallel/rank_layout.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "sim/base/check.h"
@@ -27,7 +28,9 @@ ProcessGroups GroupBy(model::Axis axis, std::int32_t world_size, std::int32_t gr
 }  // namespace
 
 RankLayout::RankLayout(const ParallelConfig& config)
-    : config_(config), world_size_(static_cast<std::int32_t>(config.world_size())) {
+    : config_(config),
+      world_size_(static_cast<std::int32_t>(config.world_size())),
+      expert_data_(world_size_ / (config.pipeline * config.expert * config.expert_tensor)) {
   std::int32_t stride = 1;
   for (Dimension dimension : config.order) {
     switch (dimension) {
@@ -50,6 +53,37 @@ RankLayout::RankLayout(const ParallelConfig& config)
       case Dimension::kExpert: break;  // shares the ranks of the others
     }
   }
+}
+
+std::int32_t RankLayout::PositionInStage(RankId rank) const {
+  const std::int32_t below = rank.value() % pipeline_stride_;
+  const std::int32_t above = rank.value() / (pipeline_stride_ * config_.pipeline);
+  return below + above * pipeline_stride_;
+}
+
+RankLayout::ExpertCoordinates RankLayout::ExpertCoordinatesOf(RankId rank) const {
+  ExpertCoordinates at;
+  std::int32_t rest = PositionInStage(rank);
+  const auto digit = [&](std::int32_t radix) {
+    const std::int32_t value = rest % radix;
+    rest /= radix;
+    return value;
+  };
+  for (Dimension dimension : config_.order) {
+    switch (dimension) {
+      case Dimension::kTensor: at.tensor = digit(config_.expert_tensor); break;
+      case Dimension::kExpert: at.expert = digit(config_.expert); break;
+      case Dimension::kData: at.data = digit(expert_data_); break;
+      case Dimension::kContext:
+      case Dimension::kPipeline: break;  // no context in the expert grid; the stage is given
+    }
+  }
+  return at;
+}
+
+std::int32_t RankLayout::ShardPosition(const Coordinates& at) const {
+  return data_stride_ < context_stride_ ? at.data + config_.data * at.context
+                                        : at.context + config_.context * at.data;
 }
 
 Coordinates RankLayout::CoordinatesOf(RankId rank) const {
@@ -78,16 +112,21 @@ ProcessGroups RankLayout::GroupsOf(model::Axis axis) const {
   const std::int32_t pp = config_.pipeline;
   const std::int32_t shards = dp * cp;
   const std::int32_t shard_group = config_.shard_group > 0 ? config_.shard_group : shards;
-  // Position of a rank within its pipeline stage, in the folded expert grid's numbering: TP, then
-  // CP, then DP.
-  const auto in_stage = [&](const Coordinates& c) {
-    return c.tensor + tp * (c.context + cp * c.data);
-  };
   const std::int32_t etp = config_.expert_tensor;
   const std::int32_t ep = config_.expert;
+  const std::int32_t edp = expert_data_;
   const std::int32_t stage_size = tp * cp * dp;
   const auto by = [&](std::int32_t groups, auto key) {
     return GroupBy(axis, world_size_, groups, [&](RankId r) { return key(CoordinatesOf(r)); });
+  };
+  const auto by_expert = [&](std::int32_t groups_per_stage, auto key) {
+    return GroupBy(axis, world_size_, groups_per_stage * pp, [&](RankId r) {
+      return key(ExpertCoordinatesOf(r)) + groups_per_stage * CoordinatesOf(r).pipeline;
+    });
+  };
+  const auto by_position = [&](std::int32_t groups, auto key) {
+    return GroupBy(axis, world_size_, groups,
+                   [&](RankId r) { return PositionInStage(r) + key(CoordinatesOf(r)); });
   };
   switch (axis) {
     case model::Axis::kTensor:
@@ -97,36 +136,31 @@ ProcessGroups RankLayout::GroupsOf(model::Axis axis) const {
       return by(tp * dp * pp,
                 [&](const Coordinates& c) { return c.tensor + tp * (c.data + dp * c.pipeline); });
     case model::Axis::kPipeline:
-    case model::Axis::kEmbedding: return by(stage_size, in_stage);
+    case model::Axis::kEmbedding:
+      return by_position(stage_size, [](const Coordinates&) { return 0; });
     case model::Axis::kData:
       return by(tp * pp * (shards / shard_group), [&](const Coordinates& c) {
-        const std::int32_t shard = (c.context + cp * c.data) / shard_group;
+        const std::int32_t shard = ShardPosition(c) / shard_group;
         return c.tensor + tp * (shard + shards / shard_group * c.pipeline);
       });
     case model::Axis::kDataReplica:
       return by(tp * pp * shard_group, [&](const Coordinates& c) {
-        const std::int32_t position = (c.context + cp * c.data) % shard_group;
+        const std::int32_t position = ShardPosition(c) % shard_group;
         return c.tensor + tp * (position + shard_group * c.pipeline);
       });
     case model::Axis::kExpertTensor:
-      return by(stage_size / etp * pp, [&](const Coordinates& c) {
-        return in_stage(c) / etp + stage_size / etp * c.pipeline;
-      });
+      return by_expert(ep * edp,
+                       [&](const ExpertCoordinates& e) { return e.expert + ep * e.data; });
     case model::Axis::kExpert:
-      return by(stage_size / ep * pp, [&](const Coordinates& c) {
-        const std::int32_t i = in_stage(c);
-        return i % etp + etp * (i / (etp * ep)) + stage_size / ep * c.pipeline;
-      });
+      return by_expert(etp * edp,
+                       [&](const ExpertCoordinates& e) { return e.tensor + etp * e.data; });
     case model::Axis::kExpertData:
-      return by(etp * ep * pp, [&](const Coordinates& c) {
-        return in_stage(c) % (etp * ep) + etp * ep * c.pipeline;
-      });
+      return by_expert(etp * ep,
+                       [&](const ExpertCoordinates& e) { return e.tensor + etp * e.expert; });
     case model::Axis::kBidirectional:
       // Pipeline rank r and P - 1 - r hold the two copies of each other's stage.
-      return by(stage_size * ((pp + 1) / 2), [&](const Coordinates& c) {
-        const std::int32_t pair =
-            c.pipeline < pp - 1 - c.pipeline ? c.pipeline : pp - 1 - c.pipeline;
-        return in_stage(c) + stage_size * pair;
+      return by_position(stage_size * ((pp + 1) / 2), [&](const Coordinates& c) {
+        return stage_size * std::min(c.pipeline, pp - 1 - c.pipeline);
       });
     case model::Axis::kModel: return by(1, [](const Coordinates&) { return 0; });
   }

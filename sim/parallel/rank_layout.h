@@ -2,8 +2,10 @@
 //
 // Ranks are numbered with the innermost dimension of the order varying fastest (Megatron's
 // RankGenerator, NVIDIA/Megatron-LM:megatron/core/parallel_state.py). Experts use the same ranks
-// again: within one pipeline stage, the TP x CP x DP ranks form a second grid ETP x EP x expert-DP,
-// ETP innermost.
+// again: within one pipeline stage, the TP x CP x DP ranks form a second grid of ETP, EP and expert
+// data, in the order that tp, ep and dp have. (Megatron refuses orders without pp at the end unless
+// the data degrees of the two grids agree; here each stage is dealt by itself, which is the same
+// where Megatron permits it.)
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ class RankLayout {
   [[nodiscard]] Coordinates CoordinatesOf(RankId rank) const;
   [[nodiscard]] RankId RankOf(const Coordinates& at) const;
 
-  // The groups of `axis`. kData is DP x CP within a shard group; kDataReplica connects equal
+  // The groups of `axis`. kData is DP x CP within a shard group, which holds consecutive ranks of
+  // the whole DP x CP group; kDataReplica connects equal
   // positions of shard groups; kModel is all ranks (the norm runs over every shard of every part);
   // kPipeline all stages of one pipeline.
   [[nodiscard]] ProcessGroups GroupsOf(model::Axis axis) const;
@@ -50,8 +53,21 @@ class RankLayout {
   [[nodiscard]] RankId AtPipeline(RankId rank, std::int32_t pipeline) const;
 
  private:
+  struct ExpertCoordinates {
+    std::int32_t tensor = 0;
+    std::int32_t expert = 0;
+    std::int32_t data = 0;
+  };
+
+  // Number of the rank among the ranks of its pipeline stage.
+  [[nodiscard]] std::int32_t PositionInStage(RankId rank) const;
+  [[nodiscard]] ExpertCoordinates ExpertCoordinatesOf(RankId rank) const;
+  // Number within the DP x CP group, ascending with the rank.
+  [[nodiscard]] std::int32_t ShardPosition(const Coordinates& at) const;
+
   ParallelConfig config_;
   std::int32_t world_size_ = 1;
+  std::int32_t expert_data_ = 1;  // replicas of an expert's shard within a stage
   // Distance between ranks that differ by one in a dimension.
   std::int32_t tensor_stride_ = 1;
   std::int32_t context_stride_ = 1;

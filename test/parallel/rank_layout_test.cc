@@ -221,15 +221,60 @@ TEST(RankLayout, BidirectionalPairsAreMirrorImages) {
   EXPECT_EQ(GroupOf(layout, Axis::kBidirectional, 4), (std::vector<int>{2, 4}));
 }
 
-TEST(RankLayout, ThePositionOfExpertInTheOrderChangesNothing) {
-  ParallelConfig inside = Reference();
-  inside.expert = 16;
-  ParallelConfig outside = inside;
-  outside.order = {Dimension::kExpert, Dimension::kTensor, Dimension::kContext, Dimension::kData,
-                   Dimension::kPipeline};
-  for (Axis axis : kAxes) {
-    EXPECT_EQ(RankLayout(inside).GroupsOf(axis).groups, RankLayout(outside).GroupsOf(axis).groups);
+TEST(RankLayout, ThePlaceOfExpertInTheOrderCountsInTheExpertGridOnly) {
+  ParallelConfig config;
+  config.tensor = 2;
+  config.data = 8;
+  config.expert = 4;
+  config.expert_tensor = 2;
+  const RankLayout usual(config);
+  EXPECT_EQ(GroupOf(usual, Axis::kExpert, 0), (std::vector<int>{0, 2, 4, 6}));
+  EXPECT_EQ(GroupOf(usual, Axis::kExpertData, 0), (std::vector<int>{0, 8}));
+  // Data inside expert: replicas of an expert are neighbours.
+  config.order = {Dimension::kTensor, Dimension::kContext, Dimension::kData, Dimension::kExpert,
+                  Dimension::kPipeline};
+  const RankLayout outside(config);
+  EXPECT_EQ(GroupOf(outside, Axis::kExpert, 0), (std::vector<int>{0, 4, 8, 12}));
+  EXPECT_EQ(GroupOf(outside, Axis::kExpertData, 0), (std::vector<int>{0, 2}));
+  for (Axis axis : {Axis::kTensor, Axis::kContext, Axis::kData, Axis::kPipeline}) {
+    EXPECT_EQ(usual.GroupsOf(axis).groups, outside.GroupsOf(axis).groups);
   }
+}
+
+TEST(RankLayout, ShardGroupsAreConsecutiveInRankOrderWhateverTheOrder) {
+  ParallelConfig config;
+  config.context = 2;
+  config.data = 4;
+  config.shard_group = 4;
+  config.order = {Dimension::kTensor, Dimension::kData, Dimension::kExpert, Dimension::kContext,
+                  Dimension::kPipeline};
+  const RankLayout layout(config);
+  EXPECT_EQ(GroupOf(layout, Axis::kData, 0), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(GroupOf(layout, Axis::kDataReplica, 1), (std::vector<int>{1, 5}));
+}
+
+TEST(RankLayout, EveryAxisPartitionsTheRanksInEveryOrder) {
+  ParallelConfig config;
+  config.tensor = 2;
+  config.context = 2;
+  config.data = 6;
+  config.pipeline = 3;
+  config.expert = 3;
+  config.expert_tensor = 2;
+  config.shard_group = 4;
+  std::sort(config.order.begin(), config.order.end());
+  do {
+    const RankLayout layout(config);
+    for (Axis axis : kAxes) {
+      const ProcessGroups groups = layout.GroupsOf(axis);
+      std::set<int> seen;
+      for (const std::vector<RankId>& group : groups.groups) {
+        EXPECT_FALSE(group.empty());
+        for (RankId rank : group) EXPECT_TRUE(seen.insert(rank.value()).second);
+      }
+      EXPECT_EQ(seen.size(), 72u);
+    }
+  } while (std::next_permutation(config.order.begin(), config.order.end()));
 }
 
 }  // namespace
