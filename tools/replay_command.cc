@@ -1,6 +1,7 @@
 #include "tools/replay_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "sim/report/step_csv.h"
 #include "sim/report/step_json.h"
 #include "sim/report/step_table.h"
+#include "sim/report/terminal.h"
 #include "sim/report/trace_writer.h"
 #include "sim/simulate/describe_run.h"
 #include "sim/simulate/simulate.h"
@@ -109,11 +111,11 @@ int Replay(const ReplayArguments& arguments) {
     options.record_stages = arguments.trace_ranks.empty();
     options.sink = trace.get();
   }
-  report::ProgressBar progress("simulating");
+  report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
   options.progress = [&progress](Ratio done) { progress.Update(done); };
   const Result<simulate::Simulation> simulation =
       simulate::Run(*scenario, std::move(*compiled), options);
-  progress.Finish();
+  progress.Clear();
   if (!simulation) {
     PrintProblems(simulation.error());
     return kAnswerIsNo;
