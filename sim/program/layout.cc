@@ -112,7 +112,8 @@ Result<StageLayout> FromString(const model::TransformerConfig& config, const std
   expect(modules, config.multi_token_prediction_layers, "prediction modules (m)");
   expect(embeddings, 1, "embeddings (E)");
   expect(losses, 1, "losses (L)");
-  if (problems.empty() && layout.front().front().kind != PieceKind::kEmbedding) {
+  if (problems.empty() &&
+      (layout.front().empty() || layout.front().front().kind != PieceKind::kEmbedding)) {
     problems.push_back({{}, fmt::format("pipeline layout '{}' must begin with E", text)});
   }
   if (!problems.empty()) return tl::unexpected<Diagnostics>(problems);
