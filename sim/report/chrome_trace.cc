@@ -46,7 +46,6 @@ class ChromeTrace : public TraceWriter {
               const TraceOptions& options)
       : json_(std::move(file), kBufferBytes),
         labels_(LabelPrograms(program, options)),
-        messages_(FindMessages(program)),
         ranks_(program.ranks),
         seen_(program.ranks.size(), false) {
     header_ = fmt::format(
@@ -66,7 +65,7 @@ class ChromeTrace : public TraceWriter {
     }
   }
 
-  Result<TraceSummary> Close(const program::RunResult& result,
+  Result<TraceSummary> Close(const program::Program& program, const program::RunResult& result,
                              const metrics::StepReport& report) override;
 
  private:
@@ -80,11 +79,14 @@ class ChromeTrace : public TraceWriter {
   void Name(std::string_view what, std::int64_t process, std::int64_t thread, std::string_view name,
             std::int64_t sort_index);
   void Operation(const OpRecord& record);
+  // Microbatch, chunk, layer, pass, and of a transfer its bytes and how long the rank waited.
+  void Arguments(const OpRecord& record, const SegmentLabel& segment,
+                 const OperationLabel& operation);
   // Name, category, process, thread, time and duration of a slice, up to its arguments.
   void Slice(std::string_view name, std::string_view category, std::int64_t process,
              std::int64_t thread, TimePoint begin, TimePoint end);
   void Actions(const program::RunResult& result);
-  void Flows(const program::RunResult& result);
+  void Flows(const program::Program& program, const program::RunResult& result);
   [[nodiscard]] std::string_view ArgumentsOf(const OpRecord& record) const;
   void FlowEnd(bool start, std::int64_t id, std::string_view name, std::int64_t process,
                std::int64_t ticks);
@@ -93,7 +95,6 @@ class ChromeTrace : public TraceWriter {
   JsonStream json_;
   std::string header_;
   std::vector<ProgramLabels> labels_;  // by program
-  std::vector<MessageEnds> messages_;
   // By program, lane and position: the segment that sends or receives the message there.
   std::vector<std::vector<std::vector<std::uint32_t>>> message_segments_;
   std::vector<program::SimulatedRank> ranks_;
@@ -151,7 +152,7 @@ void ChromeTrace::PrepareMessages(const program::Program& program) {
       lanes.emplace_back(static_cast<std::size_t>(total), kNoSegment);
     }
   }
-  for (const MessageEnds& message : messages_) {
+  for (const MessageEnds& message : FindMessages(program)) {
     message_segments_[message.source][message.send_lane][message.position] = message.source_segment;
     message_segments_[message.destination][message.receive_lane][message.position] =
         message.destination_segment;
@@ -193,25 +194,35 @@ void ChromeTrace::Operation(const OpRecord& record) {
   json_.Microseconds(begin, kForm);
   json_.Raw(",\"dur\":");
   json_.Microseconds(ToTicks(record.end, kForm) - begin, kForm);
-  json_.Raw(",\"args\":{\"pass\":\"");
-  json_.Raw(operation.optimizer ? "optimizer" : operation.pass);
-  json_.Raw("\"");
-  if (const std::string_view arguments = ArgumentsOf(record); !arguments.empty()) {
-    json_.Raw(",");
-    json_.Raw(arguments);
-  }
+  json_.Raw(",\"args\":{");
+  Arguments(record, segment, operation);
+  json_.Raw("}}");
+}
+
+void ChromeTrace::Arguments(const OpRecord& record, const SegmentLabel& segment,
+                            const OperationLabel& operation) {
+  std::string_view separator;
+  const auto key = [&](std::string_view text) {
+    json_.Raw(separator);
+    json_.Raw(text);
+    separator = ",";
+  };
+  if (const std::string_view arguments = ArgumentsOf(record); !arguments.empty()) key(arguments);
   if (record.layer >= 0) {
-    json_.Raw(",\"layer\":");
+    key("\"layer\":");
     json_.Integer(record.layer);
   }
-  if (record.lane != program::kComputeLane) {
-    json_.Raw(",\"bytes\":");
-    json_.Integer(record.bytes.value());
-    // How long this rank was ready before the last member was.
-    json_.Raw(",\"waited_us\":");
-    json_.Microseconds(begin - ToTicks(record.posted, kForm), kForm);
+  if (segment.role == SegmentRole::kAction) {
+    key("\"pass\":\"");
+    json_.Raw(operation.pass);
+    json_.Raw("\"");
   }
-  json_.Raw("}}");
+  if (record.lane == program::kComputeLane) return;
+  key("\"bytes\":");
+  json_.Integer(record.bytes.value());
+  // How long this rank was ready before the last member was.
+  key("\"waited_us\":");
+  json_.Microseconds(ToTicks(record.start, kForm) - ToTicks(record.posted, kForm), kForm);
 }
 
 void ChromeTrace::Slice(std::string_view name, std::string_view category, std::int64_t process,
@@ -266,13 +277,13 @@ void ChromeTrace::FlowEnd(bool start, std::int64_t id, std::string_view name, st
   json_.Raw("}");
 }
 
-void ChromeTrace::Flows(const program::RunResult& result) {
+void ChromeTrace::Flows(const program::Program& program, const program::RunResult& result) {
   std::vector<std::vector<std::uint32_t>> traced(labels_.size());
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     if (seen_[rank]) traced[ranks_[rank].program].push_back(rank);
   }
   std::int64_t id = 0;
-  for (const MessageEnds& message : messages_) {
+  for (const MessageEnds& message : FindMessages(program)) {
     for (std::uint32_t from : traced[message.source]) {
       for (std::uint32_t to : traced[message.destination]) {
         // Several replicas may be traced; a message stays within its own.
@@ -321,12 +332,13 @@ void ChromeTrace::Memory(const metrics::StepReport& report) {
   }
 }
 
-Result<TraceSummary> ChromeTrace::Close(const program::RunResult& result,
+Result<TraceSummary> ChromeTrace::Close(const program::Program& program,
+                                        const program::RunResult& result,
                                         const metrics::StepReport& report) {
   QUADRILLE_CHECK(result.ranks.size() == ranks_.size(), "a result of {} ranks for a program of {}",
                   result.ranks.size(), ranks_.size());
   Actions(result);
-  Flows(result);
+  Flows(program, result);
   Memory(report);
   json_.Raw("\n],\"metadata\":{");
   json_.Raw(header_);

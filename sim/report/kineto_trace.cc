@@ -55,7 +55,7 @@ std::string CommunicationName(std::string_view name) {
     kind += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     upper = false;
   }
-  if (kind == "Send" || kind == "Receive") {
+  if (kind == "Send" || kind == "Receive" || kind == "SendReceive") {
     // NCCL runs both ends of a message in one kernel; the direction stays in the rest of the name.
     return fmt::format("ncclDevKernel_SendRecv {}", name);
   }
@@ -107,7 +107,7 @@ class KinetoTrace : public TraceWriter {
   }
 
   void Consume(std::span<const OpRecord> records) override;
-  Result<TraceSummary> Close(const program::RunResult& result,
+  Result<TraceSummary> Close(const program::Program& program, const program::RunResult& result,
                              const metrics::StepReport& report) override;
 
  private:
@@ -141,8 +141,8 @@ void KinetoTrace::NameOperations(const program::Program& program) {
     std::vector<std::string>& names = names_.emplace_back();
     for (const program::OperationName& operation : rank.operations) {
       const bool moves = operation.kind == model::OperationKind::kCollective;
-      names.push_back(
-          JsonEscaped(moves ? CommunicationName(operation.name) : ComputeName(operation.name)));
+      names.push_back(JsonEscaped(moves ? CommunicationName(operation.name)
+                                        : ComputeName(TraceNameOf(operation))));
     }
   }
 }
@@ -237,7 +237,8 @@ std::int64_t KinetoTrace::OtherFiles() const {
   return found;
 }
 
-Result<TraceSummary> KinetoTrace::Close(const program::RunResult& result,
+Result<TraceSummary> KinetoTrace::Close(const program::Program& /*program*/,
+                                        const program::RunResult& result,
                                         const metrics::StepReport& /*report*/) {
   TraceSummary summary;
   const std::int64_t microsecond = form_ == MicrosecondForm::kNanoseconds ? 1000 : 1;

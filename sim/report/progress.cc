@@ -51,6 +51,9 @@ std::string ProgressLine(std::string_view label, Ratio done, steady_clock::durat
          std::string(room - filled, ' ') + tail;
 }
 
+ProgressBar::ProgressBar(std::string label)
+    : ProgressBar(std::move(label), DetectTerminal(STDERR_FILENO)) {}
+
 ProgressBar::ProgressBar(std::string label, const Terminal& terminal)
     : ProgressBar(std::move(label), terminal, WriteToStandardError, steady_clock::now) {}
 
@@ -62,7 +65,7 @@ ProgressBar::ProgressBar(std::string label, const Terminal& terminal, Output out
       begin_(clock_()),
       next_(begin_ + kQuietAtFirst) {}
 
-ProgressBar::~ProgressBar() { Clear(); }
+ProgressBar::~ProgressBar() { Finish(); }
 
 void ProgressBar::Update(Ratio done) {
   if (!terminal_.interactive) return;
@@ -79,6 +82,11 @@ void ProgressBar::Clear() {
   if (!drawn_) return;
   output_(kErase);
   drawn_ = false;
+}
+
+void ProgressBar::Finish() {
+  Clear();
+  terminal_.interactive = false;
 }
 
 }  // namespace quadrille::report

@@ -24,7 +24,8 @@ class ProgressBar {
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
   using Output = std::function<void(std::string_view)>;
 
-  // Writes to standard error with the real clock.
+  // Writes to standard error with the real clock; the first form looks at the terminal there.
+  explicit ProgressBar(std::string label);
   ProgressBar(std::string label, const Terminal& terminal);
   ProgressBar(std::string label, const Terminal& terminal, Output output, Clock clock);
   ProgressBar(const ProgressBar&) = delete;
@@ -35,6 +36,8 @@ class ProgressBar {
   void Update(Ratio done);
   // Erases the bar, so that something else can be printed. A later Update draws it again.
   void Clear();
+  // Erases the bar for good: later updates are ignored.
+  void Finish();
 
  private:
   std::string label_;

@@ -197,6 +197,17 @@ std::string_view CategoryOf(LaneKind kind) {
   return "other";
 }
 
+std::string TraceNameOf(const program::OperationName& operation) {
+  switch (operation.kind) {
+    case model::OperationKind::kGemm: return "gemm " + operation.name;
+    case model::OperationKind::kGroupedGemm: return "grouped gemm " + operation.name;
+    case model::OperationKind::kAttention:
+    case model::OperationKind::kMemoryBound:
+    case model::OperationKind::kCollective: return operation.name;
+  }
+  return operation.name;
+}
+
 std::vector<ProgramLabels> LabelPrograms(const program::Program& program,
                                          const TraceOptions& options) {
   const Window window(program, options);
@@ -207,7 +218,7 @@ std::vector<ProgramLabels> LabelPrograms(const program::Program& program,
       labels.lanes.push_back({JsonEscaped(lane.name), lane.kind});
     }
     for (const program::OperationName& operation : rank.operations) {
-      labels.operations.push_back({JsonEscaped(operation.name), NameOf(operation.pass),
+      labels.operations.push_back({JsonEscaped(TraceNameOf(operation)), NameOf(operation.pass),
                                    operation.pass == model::Pass::kForward, operation.optimizer});
     }
     for (const Segment& segment : rank.segments) {

@@ -47,10 +47,11 @@ struct TraceSummary {
 // returned by Close; nothing but the finished trace appears under the path.
 class TraceWriter : public program::RecordSink {
  public:
-  // The rest of the trace (actions, flows, memory), and the end of it. `result` and `report` are
-  // those of the run whose records were consumed. REQUIRES: called at most once. Errors: disk full
-  // and the like.
-  [[nodiscard]] virtual Result<TraceSummary> Close(const program::RunResult& result,
+  // The rest of the trace (actions, flows, memory), and the end of it. `program` is the one that
+  // OpenTrace saw (or an equal one), `result` and `report` those of the run whose records were
+  // consumed. REQUIRES: called at most once. Errors: disk full and the like.
+  [[nodiscard]] virtual Result<TraceSummary> Close(const program::Program& program,
+                                                   const program::RunResult& result,
                                                    const metrics::StepReport& report) = 0;
 };
 
