@@ -19,13 +19,6 @@ using schedules::ActionKind;
 using schedules::Placement;
 using schedules::Slot;
 
-// Bytes of the optimizer state that Adam reads and writes per parameter besides the gradient and
-// the 16-bit weight: fp32 master, first and second moment, each read and written
-// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/ adam.cu).
-constexpr double kAdamStateTraffic = 24.0;
-constexpr double kAdamStateBytes = 12.0;
-constexpr std::int32_t kOptimizerKernels = 4;
-
 // A key under which all microbatches of an action share a template.
 Slot TemplateKey(const Slot& slot) {
   Slot key = slot;
@@ -58,10 +51,6 @@ bool IsBackward(ActionKind kind) { return kind != ActionKind::kForward; }
 // The action after which a chunk's weight gradients of a microbatch are complete.
 bool CompletesGradients(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
-}
-
-Bytes BytesOf(ParameterCount parameters, double per_parameter) {
-  return Bytes(std::llround(static_cast<double>(parameters.value()) * per_parameter));
 }
 
 }  // namespace
@@ -201,13 +190,24 @@ std::vector<model::Piece> RankProgramBuilder::PiecesOf(ChunkId chunk) const {
   return input_.layout[input_.schedule.StageOf(pipeline_rank_, chunk).index()];
 }
 
+// With tied embeddings, a head away from the embedding has its own copy of the table.
+bool RankProgramBuilder::HoldsTiedCopy(ChunkId chunk, model::Piece piece) const {
+  if (!input_.model.tied_embeddings || piece.kind != model::PieceKind::kHead) return false;
+  const std::vector<model::Piece> pieces = PiecesOf(chunk);
+  return pieces.front().kind != model::PieceKind::kEmbedding;
+}
+
 ChunkParameters RankProgramBuilder::ParametersOf(ChunkId chunk) {
   ChunkParameters result;
   for (const model::Piece& piece : PiecesOf(chunk)) {
     const model::PieceParameters& parameters = pieces_.Parameters(piece);
-    result.total.dense += parameters.dense;
+    ParameterCount dense = parameters.dense;
+    if (HoldsTiedCopy(chunk, piece)) {
+      dense += model::TiedTableParameters(input_.model, input_.execution.sharding);
+    }
+    result.total.dense += dense;
     result.total.expert += parameters.expert;
-    result.pieces.push_back(parameters.dense);
+    result.pieces.push_back(dense);
   }
   return result;
 }
@@ -240,15 +240,15 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action) {
 // What an action allocates when it begins and frees when it ends, per microbatch and slice.
 void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& result) {
   Bytes stored{0};
-  Bytes at_input{0};
   Bytes at_weight{0};
+  Bytes held{0};
   Bytes forward_peak{0};
   Bytes backward_peak{0};
   for (const model::Piece& piece : PiecesOf(action.chunk)) {
     const model::PieceActivations& a = pieces_.Activations(piece);
     stored += a.stored;
-    at_input += a.released_at_input_gradient;
     at_weight += a.released_at_weight_gradient;
+    held += a.held_for_weight_gradient;
     forward_peak = std::max(forward_peak, a.forward_workspace);
     backward_peak = std::max(backward_peak, a.backward_workspace);
   }
@@ -265,6 +265,7 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
     case ActionKind::kBackwardInput:
       // What is stored per slice is one integer; its two parts must add up to it.
       result.freed += stored / slices - at_weight / slices;
+      result.allocated += held / slices;
       result.workspace += backward_peak / slices;
       break;
     case ActionKind::kBackwardWeight: result.freed += at_weight / slices; break;
@@ -295,42 +296,6 @@ void RankProgramBuilder::AddSegment(Segment segment, Duration launch_total) {
   segment.launch_base = launch_base_;
   launch_base_ += launch_total;
   program_.segments.push_back(segment);
-}
-
-Kernel RankProgramBuilder::OptimizerKernel(Bytes bytes, std::int32_t kernels) const {
-  model::Operation operation;
-  operation.kind = OperationKind::kMemoryBound;
-  operation.memory = {model::MemoryBoundClass::kOptimizer, bytes, kernels};
-  const compute::KernelCost cost = input_.kernels.Cost(operation);
-  return {cost.duration, cost.memory_bound, cost.memory_traffic, FlopCount(0.0)};
-}
-
-void RankProgramBuilder::AddPrologue() {
-  if (input_.execution.forward_only) return;
-  ParameterCount parameters{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    parameters += chunk.total.dense + chunk.total.expert;
-  }
-  TemplateWriter writer(program_, context_.host_launch);
-  const auto emit = [&](const char* name, const Kernel& kernel) {
-    Instruction instruction;
-    instruction.operation =
-        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
-    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
-    program_.kernels.push_back(kernel);
-    compute_count_ = writer.Emit(instruction, {});
-  };
-  if (input_.host.fixed_step.count() > 0) {
-    emit("step overhead", {input_.host.fixed_step, false, Bytes(0), FlopCount(0.0)});
-  }
-  emit("zero gradients",
-       OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));
-  const Duration total = writer.launch_total();
-  Segment segment;
-  segment.role = SegmentRole::kPrologue;
-  segment.body = writer.Close("prologue");
-  AddSegment(segment, total);
 }
 
 std::uint32_t RankProgramBuilder::SegmentOf(std::int32_t slot) const {
@@ -451,249 +416,6 @@ void RankProgramBuilder::PlanPointToPoint() {
   }
 }
 
-void RankProgramBuilder::PlanParameterGather() {
-  if (input_.overlap.parameter_gather == false) return;
-  const bool interleaved = input_.schedule.virtual_stages > 1;
-  const std::vector<std::int32_t> forwards = SlotsOf(false, -1);
-  for (const Axis axis : {Axis::kData, Axis::kExpertData}) {
-    const int found = FindLane(program_, LaneKind::kParameterGather, axis);
-    if (found < 0 || !IsFlat(static_cast<LaneIndex>(found))) continue;
-    const auto lane = static_cast<LaneIndex>(found);
-    const std::uint16_t name = NameOf(program_, "all-gather parameters", OperationKind::kCollective,
-                                      Pass::kForward, false);
-    for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
-      const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
-      network::TransferShape shape;
-      shape.collective = {
-          CollectiveKind::kAllGather, axis,
-          BytesOf(axis == Axis::kData ? parameters.total.dense : parameters.total.expert,
-                  BytesPerElement(input_.optimizer.parameter_gather_dtype))};
-      const std::vector<std::int32_t> uses = SlotsOf(false, chunk);
-      if (uses.empty()) continue;
-      std::vector<Wait> fired;
-      if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && chunk > 0) {
-        // Fired so many forwards ahead of the previous chunk's first one as this rank is down the
-        // pipeline.
-        const std::vector<std::int32_t> previous = SlotsOf(false, chunk - 1);
-        const auto at = std::find(forwards.begin(), forwards.end(), previous.front());
-        const auto index = std::max<std::ptrdiff_t>(0, at - forwards.begin() - pipeline_rank_);
-        fired.push_back({kComputeLane, BeginCount(forwards[static_cast<std::size_t>(index)])});
-      }
-      AddFlat(lane, name, shape, std::move(fired));
-      AddEntryWait(uses.front(), {lane, static_cast<std::int32_t>(flat_[lane].size())});
-    }
-  }
-}
-
-void RankProgramBuilder::PlanGradientReduce() {
-  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
-  const int found = FindLane(program_, LaneKind::kGradientReduce, Axis::kData);
-  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
-  const std::vector<std::int32_t> backwards = SlotsOf(true, -1);
-  const bool interleaved = input_.schedule.virtual_stages > 1;
-  const std::uint16_t name =
-      NameOf(program_, sharded ? "reduce-scatter gradients" : "all-reduce gradients",
-             OperationKind::kCollective, Pass::kInputGradient, false);
-  struct Fired {
-    std::int32_t count;
-    std::int32_t chunk;
-    Bytes bytes;
-  };
-  std::vector<Fired> reductions;
-  for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
-    const std::vector<std::int32_t> uses = SlotsOf(true, chunk);
-    if (uses.empty()) continue;
-    const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
-    const std::int32_t last = uses.back();
-    std::int32_t firing = last;
-    if (!input_.overlap.gradient_reduce) {
-      firing = backwards.back();
-    } else if (interleaved) {
-      const auto at = std::find(backwards.begin(), backwards.end(), last) - backwards.begin();
-      const auto index = std::min<std::ptrdiff_t>(
-          at + pipeline_rank_, static_cast<std::ptrdiff_t>(backwards.size()) - 1);
-      firing = backwards[static_cast<std::size_t>(index)];
-    }
-    const std::vector<Bucket> buckets = CutIntoBuckets(
-        parameters, BucketSize(input_.overlap, pipeline_rank_, chunk, GroupSize(Axis::kData)));
-    const std::vector<std::int32_t>& ends =
-        slot_templates_[static_cast<std::size_t>(firing)]->built.piece_ends;
-    for (const Bucket& bucket : buckets) {
-      std::int32_t count = EndCount(firing);
-      const auto done = static_cast<std::size_t>(bucket.pieces_done);
-      if (firing == last && done < ends.size() && done > 0) {
-        count = slot_begin_[static_cast<std::size_t>(firing)] + ends[done - 1];
-      }
-      reductions.push_back({count, chunk, BytesOf(bucket.parameters, gradient)});
-    }
-  }
-  std::stable_sort(reductions.begin(), reductions.end(),
-                   [](const Fired& a, const Fired& b) { return a.count < b.count; });
-  for (const Fired& reduction : reductions) {
-    std::vector<Wait> ready = {{kComputeLane, reduction.count}};
-    const auto then = [&](LaneKind kind, Axis axis, CollectiveKind collective, Bytes bytes,
-                          const std::string& what) {
-      const int lane = FindLane(program_, kind, axis);
-      if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane))) return;
-      network::TransferShape shape;
-      shape.collective = {collective, axis, bytes};
-      AddFlat(static_cast<LaneIndex>(lane),
-              NameOf(program_, what, OperationKind::kCollective, Pass::kInputGradient, false),
-              shape, ready);
-      const Wait done{static_cast<LaneIndex>(lane),
-                      static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())};
-      ready = {done};
-      optimizer_waits_.push_back(done);
-    };
-    // The two holders of a stage add their gradients first; then shards within a group, then
-    // between groups.
-    then(LaneKind::kReplica, Axis::kBidirectional, CollectiveKind::kAllReduce, reduction.bytes,
-         "all-reduce gradients between stage copies");
-    then(LaneKind::kGradientReduce, Axis::kData,
-         sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce, reduction.bytes,
-         program_.operations[name].name);
-    then(LaneKind::kReplica, Axis::kDataReplica, CollectiveKind::kAllReduce,
-         Bytes(reduction.bytes.value() / (sharded ? GroupSize(Axis::kData) : 1)),
-         "all-reduce gradients between shard groups");
-  }
-  const int tied = FindLane(program_, LaneKind::kReplica, Axis::kEmbedding);
-  if (tied >= 0) {
-    network::TransferShape shape;
-    const std::int32_t chunk = pipeline_rank_ == 0 ? 0 : input_.schedule.virtual_stages - 1;
-    const model::PieceParameters& table = pieces_.Parameters({model::PieceKind::kEmbedding, 0});
-    shape.collective = {CollectiveKind::kAllReduce, Axis::kEmbedding,
-                        BytesOf(table.dense, gradient)};
-    AddFlat(static_cast<LaneIndex>(tied),
-            NameOf(program_, "all-reduce embedding gradients", OperationKind::kCollective,
-                   Pass::kInputGradient, false),
-            shape, {{kComputeLane, EndCount(SlotsOf(true, chunk).back())}});
-    optimizer_waits_.push_back({static_cast<LaneIndex>(tied), 1});
-  }
-  (void)found;
-}
-
-void RankProgramBuilder::PlanExpertGradientReduce() {
-  const int lane = FindLane(program_, LaneKind::kGradientReduce, Axis::kExpertData);
-  if (lane < 0) return;
-  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
-  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
-  const std::vector<std::int32_t> backwards = SlotsOf(true, -1);
-  std::vector<std::pair<std::int32_t, Bytes>> reductions;
-  for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
-    const std::vector<std::int32_t> uses = SlotsOf(true, chunk);
-    if (uses.empty()) continue;
-    const std::int32_t firing = input_.overlap.gradient_reduce ? uses.back() : backwards.back();
-    const Bytes bytes = BytesOf(ParametersOf(ChunkId(chunk)).total.expert, gradient);
-    if (bytes.value() > 0) reductions.emplace_back(EndCount(firing), bytes);
-  }
-  std::stable_sort(reductions.begin(), reductions.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [count, bytes] : reductions) {
-    network::TransferShape shape;
-    shape.collective = {sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-                        Axis::kExpertData, bytes};
-    AddFlat(static_cast<LaneIndex>(lane),
-            NameOf(program_,
-                   sharded ? "reduce-scatter expert gradients" : "all-reduce expert gradients",
-                   OperationKind::kCollective, Pass::kInputGradient, false),
-            shape, {{kComputeLane, count}});
-  }
-  if (!flat_[static_cast<std::size_t>(lane)].empty()) {
-    optimizer_waits_.push_back(
-        {static_cast<LaneIndex>(lane),
-         static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())});
-  }
-}
-
-// ---- optimizer ----
-
-double RankProgramBuilder::ParameterShards(Axis axis) const {
-  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
-  return sharded ? static_cast<double>(GroupSize(axis)) : 1.0;
-}
-
-Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
-  const double per_parameter =
-      kAdamStateTraffic + 2.0 + BytesPerElement(input_.optimizer.gradient_dtype);
-  const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
-                      BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
-  return OptimizerKernel(bytes, kOptimizerKernels);
-}
-
-void RankProgramBuilder::AddOptimizer() {
-  if (input_.execution.forward_only) return;
-  ParameterCount dense{0};
-  ParameterCount expert{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    dense += chunk.total.dense;
-    expert += chunk.total.expert;
-  }
-  TemplateWriter writer(program_, context_.host_launch);
-  Instruction begin;
-  begin.kind = InstructionKind::kBegin;
-  writer.Emit(begin, {});
-  const auto emit = [&](const char* name, const Kernel& kernel, std::vector<Wait> waits) {
-    Instruction instruction;
-    instruction.operation =
-        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
-    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
-    program_.kernels.push_back(kernel);
-    return writer.Emit(instruction, std::move(waits));
-  };
-  const int norm = FindLane(program_, LaneKind::kModel, Axis::kModel);
-  std::vector<Wait> before_step;
-  if (input_.optimizer.gradient_norm) {
-    const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
-    const Bytes read = BytesOf(dense, gradient / ParameterShards(Axis::kData)) +
-                       BytesOf(expert, gradient / ParameterShards(Axis::kExpertData));
-    const std::int32_t local = emit("gradient norm", OptimizerKernel(read, 2), {});
-    if (norm >= 0 && !input_.optimizer.post_validation) {
-      network::TransferShape shape;
-      shape.collective = {CollectiveKind::kAllReduce, Axis::kModel, Bytes(8)};
-      Instruction instruction;
-      instruction.kind = InstructionKind::kTransfer;
-      instruction.lane = static_cast<LaneIndex>(norm);
-      instruction.operation = NameOf(program_, "all-reduce gradient norm",
-                                     OperationKind::kCollective, Pass::kForward, true);
-      instruction.cost = shapes_.IndexOf(shape);
-      before_step.push_back({instruction.lane, writer.Emit(instruction, {{kComputeLane, local}})});
-    }
-  }
-  const std::int32_t step =
-      emit(input_.optimizer.name.c_str(), AdamKernel(dense, expert), before_step);
-  adam_end_ = compute_count_ + step;
-  // Parameters that are gathered without overlap come before the next forward.
-  std::vector<Wait> last;
-  for (const Axis axis : {Axis::kData, Axis::kExpertData}) {
-    const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
-    const ParameterCount parameters = axis == Axis::kData ? dense : expert;
-    if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane)) || input_.overlap.parameter_gather ||
-        parameters.value() == 0) {
-      continue;
-    }
-    network::TransferShape shape;
-    shape.collective = {
-        CollectiveKind::kAllGather, axis,
-        BytesOf(parameters, BytesPerElement(input_.optimizer.parameter_gather_dtype))};
-    AddFlat(static_cast<LaneIndex>(lane),
-            NameOf(program_, "all-gather parameters", OperationKind::kCollective, Pass::kForward,
-                   false),
-            shape, {{kComputeLane, adam_end_}});
-    last.push_back({static_cast<LaneIndex>(lane),
-                    static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())});
-  }
-  Instruction end;
-  end.kind = InstructionKind::kEnd;
-  writer.Emit(end, last);
-  const Duration total = writer.launch_total();
-  Segment segment;
-  segment.role = SegmentRole::kOptimizer;
-  segment.body = writer.Close("optimizer");
-  segment.host_waits = input_.optimizer.gradient_norm && !input_.optimizer.post_validation;
-  AddSegment(segment, total);
-}
-
 // ---- closing ----
 
 void RankProgramBuilder::AddFlatLanes() {
@@ -750,31 +472,6 @@ void RankProgramBuilder::CountLanes() {
     }
     program_.lane_totals.push_back(total);
   }
-}
-
-void RankProgramBuilder::AddStaticMemory() {
-  ParameterCount dense{0};
-  ParameterCount expert{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    dense += chunk.total.dense;
-    expert += chunk.total.expert;
-  }
-  const DataSharding sharding = input_.ranks.config().sharding;
-  const auto bytes = [&](double per_parameter, bool sharded) {
-    const double d = sharded ? GroupSize(Axis::kData) : 1.0;
-    const double e = sharded ? GroupSize(Axis::kExpertData) : 1.0;
-    return BytesOf(dense, per_parameter / d) + BytesOf(expert, per_parameter / e);
-  };
-  const auto add = [&](const char* component, Bytes size) {
-    program_.static_memory.push_back({component, size});
-  };
-  add("weights", bytes(2.0, sharding == DataSharding::kFull));
-  if (input_.execution.forward_only) return;
-  const bool shard_gradients =
-      sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
-  add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
-  add("optimizer states", bytes(kAdamStateBytes, sharding != DataSharding::kNone));
 }
 
 }  // namespace quadrille::program

@@ -36,6 +36,11 @@ class PieceCache {
   std::map<std::pair<int, int>, Entry> entries_;
 };
 
+// `parameters` at so many bytes each, rounded to the nearest byte.
+[[nodiscard]] inline Bytes BytesOf(ParameterCount parameters, double per_parameter) {
+  return Scale(Bytes(parameters.value()), per_parameter);
+}
+
 class RankProgramBuilder {
  public:
   RankProgramBuilder(const LoweringInput& input, PieceCache& pieces, ShapeTable& shapes,
@@ -61,6 +66,7 @@ class RankProgramBuilder {
   [[nodiscard]] std::int32_t GroupSize(model::Axis axis) const;
 
   [[nodiscard]] std::vector<model::Piece> PiecesOf(ChunkId chunk) const;
+  [[nodiscard]] bool HoldsTiedCopy(ChunkId chunk, model::Piece piece) const;
   [[nodiscard]] ChunkParameters ParametersOf(ChunkId chunk);
   [[nodiscard]] ActionBody BodyOf(const schedules::Action& action);
   [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot);
@@ -92,6 +98,9 @@ class RankProgramBuilder {
   [[nodiscard]] std::vector<std::int32_t> SlotsOf(bool backward, std::int32_t chunk) const;
   void AddEntryWait(std::int32_t slot, Wait wait);
   [[nodiscard]] Kernel OptimizerKernel(Bytes bytes, std::int32_t kernels) const;
+  [[nodiscard]] Duration GatherHeadStart();
+  [[nodiscard]] network::GroupPlacement PlacementOf(model::Axis axis) const;
+  [[nodiscard]] Kernel WeightCastKernel();
   [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;
   [[nodiscard]] double ParameterShards(model::Axis axis) const;
 

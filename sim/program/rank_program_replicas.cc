@@ -1,0 +1,378 @@
+// What a rank does for its replicas and its optimizer: gather parameters, reduce gradients, step.
+// data_parallel.h has the rules.
+#include <algorithm>
+#include <string>
+
+#include "sim/program/rank_program_builder.h"
+
+namespace quadrille::program {
+namespace {
+
+using model::Axis;
+using model::CollectiveKind;
+using model::OperationKind;
+using model::Pass;
+using parallel::DataSharding;
+
+// Bytes of the optimizer state that Adam reads and writes per parameter besides the gradient and
+// the 16-bit weight: fp32 master, first and second moment, each read and written
+// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/ adam.cu).
+constexpr double kAdamStateTraffic = 24.0;
+constexpr double kAdamStateBytes = 12.0;
+constexpr double kWeightBytes = 2.0;  // 16-bit copy that forward and backward read
+constexpr std::int32_t kOptimizerKernels = 4;
+
+}  // namespace
+
+Kernel RankProgramBuilder::OptimizerKernel(Bytes bytes, std::int32_t kernels) const {
+  model::Operation operation;
+  operation.kind = OperationKind::kMemoryBound;
+  operation.memory = {model::MemoryBoundClass::kOptimizer, bytes, kernels};
+  const compute::KernelCost cost = input_.kernels.Cost(operation);
+  return {cost.duration, cost.memory_bound, cost.memory_traffic, FlopCount(0.0)};
+}
+
+// Casting the weights to the recipe's narrow format, once for all microbatches of a step.
+Kernel RankProgramBuilder::WeightCastKernel() {
+  Bytes bytes{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
+      bytes += model::WeightCastBytes(input_.model, input_.execution, piece);
+    }
+  }
+  if (bytes.value() == 0) return {};
+  model::Operation operation;
+  operation.kind = OperationKind::kMemoryBound;
+  operation.memory = {model::MemoryBoundClass::kCast, bytes, 1};
+  const compute::KernelCost cost = input_.kernels.Cost(operation);
+  return {cost.duration, cost.memory_bound, cost.memory_traffic, FlopCount(0.0)};
+}
+
+void RankProgramBuilder::AddPrologue() {
+  if (input_.execution.forward_only) return;
+  ParameterCount parameters{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    parameters += chunk.total.dense + chunk.total.expert;
+  }
+  TemplateWriter writer(program_, context_.host_launch);
+  const auto emit = [&](const char* name, const Kernel& kernel) {
+    Instruction instruction;
+    instruction.operation =
+        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
+    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
+    program_.kernels.push_back(kernel);
+    compute_count_ = writer.Emit(instruction, {});
+  };
+  if (input_.host.fixed_step.count() > 0) {
+    emit("step overhead", {input_.host.fixed_step, false, Bytes(0), FlopCount(0.0)});
+  }
+  emit("zero gradients",
+       OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));
+  const Kernel cast = WeightCastKernel();
+  if (cast.duration.count() > 0) emit("cast weights", cast);
+  const Duration total = writer.launch_total();
+  Segment segment;
+  segment.role = SegmentRole::kPrologue;
+  segment.body = writer.Close("prologue");
+  AddSegment(segment, total);
+}
+
+network::GroupPlacement RankProgramBuilder::PlacementOf(Axis axis) const {
+  const parallel::ProcessGroups groups = input_.ranks.GroupsOf(axis);
+  const RankId rank = input_.ranks.AtPipeline(RankId(0), pipeline_rank_);
+  return input_.placement_of(
+      groups.groups[static_cast<std::size_t>(groups.group_of[rank.index()])]);
+}
+
+// When parameters are gathered under the optimizer step, chunk 0's gather starts as soon as chunk 0
+// is updated; what the rest of the optimizer step covers is done when the next step begins.
+Duration RankProgramBuilder::GatherHeadStart() {
+  if (!input_.overlap.parameter_gather_with_optimizer_step) return Duration(0);
+  Duration rest{0};
+  for (std::int32_t c = 1; c < input_.schedule.virtual_stages; ++c) {
+    const model::PieceParameters chunk = ParametersOf(ChunkId(c)).total;
+    rest += AdamKernel(chunk.dense, chunk.expert).duration;
+  }
+  return rest;
+}
+
+void RankProgramBuilder::PlanParameterGather() {
+  if (!input_.overlap.parameter_gather) return;
+  const bool interleaved = input_.schedule.virtual_stages > 1;
+  const std::vector<std::int32_t> forwards = SlotsOf(false, -1);
+  for (const Axis axis : {Axis::kData, Axis::kExpertData}) {
+    const int found = FindLane(program_, LaneKind::kParameterGather, axis);
+    if (found < 0 || !IsFlat(static_cast<LaneIndex>(found))) continue;
+    const auto lane = static_cast<LaneIndex>(found);
+    Duration head_start = GatherHeadStart();
+    const network::GroupPlacement placement = PlacementOf(axis);
+    const std::uint16_t name = NameOf(program_, "all-gather parameters", OperationKind::kCollective,
+                                      Pass::kForward, false);
+    for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
+      const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
+      network::TransferShape shape;
+      shape.collective = {
+          CollectiveKind::kAllGather, axis,
+          BytesOf(axis == Axis::kData ? parameters.total.dense : parameters.total.expert,
+                  BytesPerElement(input_.optimizer.parameter_gather_dtype))};
+      const std::vector<std::int32_t> uses = SlotsOf(false, chunk);
+      if (uses.empty() || shape.collective.bytes.value() == 0) continue;
+      const Duration alone = input_.alone(shape, placement);
+      const Duration covered = std::min(alone, head_start);
+      head_start -= covered;
+      if (covered == alone) continue;
+      shape.fraction = 1.0 - ToSeconds(covered) / ToSeconds(alone);
+      std::vector<Wait> fired;
+      if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && chunk > 0) {
+        // Fired so many forwards ahead of the previous chunk's first one as this rank is down the
+        // pipeline.
+        const std::vector<std::int32_t> previous = SlotsOf(false, chunk - 1);
+        const auto at = std::find(forwards.begin(), forwards.end(), previous.front());
+        const auto index = std::max<std::ptrdiff_t>(0, at - forwards.begin() - pipeline_rank_);
+        fired.push_back({kComputeLane, BeginCount(forwards[static_cast<std::size_t>(index)])});
+      }
+      AddFlat(lane, name, shape, std::move(fired));
+      AddEntryWait(uses.front(), {lane, static_cast<std::int32_t>(flat_[lane].size())});
+    }
+  }
+}
+
+void RankProgramBuilder::PlanGradientReduce() {
+  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const std::vector<std::int32_t> backwards = SlotsOf(true, -1);
+  const bool interleaved = input_.schedule.virtual_stages > 1;
+  const std::uint16_t name =
+      NameOf(program_, sharded ? "reduce-scatter gradients" : "all-reduce gradients",
+             OperationKind::kCollective, Pass::kInputGradient, false);
+  const bool two_copies = input_.schedule.placement == schedules::Placement::kBidirectional;
+  struct Fired {
+    std::int32_t count;
+    StageId stage;
+    Bytes bytes;
+  };
+  std::vector<Fired> reductions;
+  for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
+    const std::vector<std::int32_t> uses = SlotsOf(true, chunk);
+    if (uses.empty()) continue;
+    const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
+    const std::int32_t last = uses.back();
+    std::int32_t firing = last;
+    if (!input_.overlap.gradient_reduce) {
+      firing = backwards.back();
+    } else if (interleaved) {
+      const auto at = std::find(backwards.begin(), backwards.end(), last) - backwards.begin();
+      const auto index = std::min<std::ptrdiff_t>(
+          at + pipeline_rank_, static_cast<std::ptrdiff_t>(backwards.size()) - 1);
+      firing = backwards[static_cast<std::size_t>(index)];
+    }
+    const ParameterCount bucket_size =
+        two_copies ? ParameterCount(0)
+                   : BucketSize(input_.overlap, pipeline_rank_, chunk, GroupSize(Axis::kData));
+    const std::vector<Bucket> buckets = CutIntoBuckets(parameters, bucket_size);
+    const std::vector<std::int32_t>& ends =
+        slot_templates_[static_cast<std::size_t>(firing)]->built.piece_ends;
+    for (const Bucket& bucket : buckets) {
+      std::int32_t count = EndCount(firing);
+      const auto done = static_cast<std::size_t>(bucket.pieces_done);
+      if (firing == last && done < ends.size() && done > 0) {
+        count = slot_begin_[static_cast<std::size_t>(firing)] + ends[done - 1];
+      }
+      reductions.push_back({count, input_.schedule.StageOf(pipeline_rank_, ChunkId(chunk)),
+                            BytesOf(bucket.parameters, gradient)});
+    }
+  }
+  // Members of a group must reduce in one order. Within a stage all ranks run the same actions; the
+  // two holders of a stage do not, so they go by stage.
+  std::stable_sort(reductions.begin(), reductions.end(), [&](const Fired& a, const Fired& b) {
+    return two_copies ? a.stage < b.stage : a.count < b.count;
+  });
+  for (const Fired& reduction : reductions) {
+    std::vector<Wait> ready = {{kComputeLane, reduction.count}};
+    const auto then = [&](LaneKind kind, Axis axis, CollectiveKind collective, Bytes bytes,
+                          const std::string& what) {
+      const int lane = FindLane(program_, kind, axis);
+      if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane))) return;
+      network::TransferShape shape;
+      shape.collective = {collective, axis, bytes};
+      AddFlat(static_cast<LaneIndex>(lane),
+              NameOf(program_, what, OperationKind::kCollective, Pass::kInputGradient, false),
+              shape, ready);
+      const Wait done{static_cast<LaneIndex>(lane),
+                      static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())};
+      ready = {done};
+      optimizer_waits_.push_back(done);
+    };
+    // The two holders of a stage add their gradients first; then shards within a group, then
+    // between groups.
+    then(LaneKind::kReplica, Axis::kBidirectional, CollectiveKind::kAllReduce, reduction.bytes,
+         "all-reduce gradients between stage copies");
+    then(LaneKind::kGradientReduce, Axis::kData,
+         sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce, reduction.bytes,
+         program_.operations[name].name);
+    then(LaneKind::kReplica, Axis::kDataReplica, CollectiveKind::kAllReduce,
+         Bytes(reduction.bytes.value() / (sharded ? GroupSize(Axis::kData) : 1)),
+         "all-reduce gradients between shard groups");
+  }
+  const int tied = FindLane(program_, LaneKind::kReplica, Axis::kEmbedding);
+  if (tied >= 0) {
+    network::TransferShape shape;
+    const std::int32_t chunk = pipeline_rank_ == 0 ? 0 : input_.schedule.virtual_stages - 1;
+    shape.collective = {
+        CollectiveKind::kAllReduce, Axis::kEmbedding,
+        BytesOf(model::TiedTableParameters(input_.model, input_.execution.sharding), gradient)};
+    AddFlat(static_cast<LaneIndex>(tied),
+            NameOf(program_, "all-reduce embedding gradients", OperationKind::kCollective,
+                   Pass::kInputGradient, false),
+            shape, {{kComputeLane, EndCount(SlotsOf(true, chunk).back())}});
+    optimizer_waits_.push_back({static_cast<LaneIndex>(tied), 1});
+  }
+}
+
+void RankProgramBuilder::PlanExpertGradientReduce() {
+  const int lane = FindLane(program_, LaneKind::kGradientReduce, Axis::kExpertData);
+  if (lane < 0) return;
+  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const std::vector<std::int32_t> backwards = SlotsOf(true, -1);
+  std::vector<std::pair<std::int32_t, Bytes>> reductions;
+  for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
+    const std::vector<std::int32_t> uses = SlotsOf(true, chunk);
+    if (uses.empty()) continue;
+    const std::int32_t firing = input_.overlap.gradient_reduce ? uses.back() : backwards.back();
+    const Bytes bytes = BytesOf(ParametersOf(ChunkId(chunk)).total.expert, gradient);
+    if (bytes.value() > 0) reductions.emplace_back(EndCount(firing), bytes);
+  }
+  std::stable_sort(reductions.begin(), reductions.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [count, bytes] : reductions) {
+    network::TransferShape shape;
+    shape.collective = {sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+                        Axis::kExpertData, bytes};
+    AddFlat(static_cast<LaneIndex>(lane),
+            NameOf(program_,
+                   sharded ? "reduce-scatter expert gradients" : "all-reduce expert gradients",
+                   OperationKind::kCollective, Pass::kInputGradient, false),
+            shape, {{kComputeLane, count}});
+  }
+  if (!flat_[static_cast<std::size_t>(lane)].empty()) {
+    optimizer_waits_.push_back(
+        {static_cast<LaneIndex>(lane),
+         static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())});
+  }
+}
+
+double RankProgramBuilder::ParameterShards(Axis axis) const {
+  const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
+  return sharded ? static_cast<double>(GroupSize(axis)) : 1.0;
+}
+
+Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
+  const double per_parameter =
+      kAdamStateTraffic + kWeightBytes + BytesPerElement(input_.optimizer.gradient_dtype);
+  const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
+                      BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
+  return OptimizerKernel(bytes, kOptimizerKernels);
+}
+
+void RankProgramBuilder::AddOptimizer() {
+  if (input_.execution.forward_only) return;
+  ParameterCount dense{0};
+  ParameterCount expert{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    dense += chunk.total.dense;
+    expert += chunk.total.expert;
+  }
+  TemplateWriter writer(program_, context_.host_launch);
+  Instruction begin;
+  begin.kind = InstructionKind::kBegin;
+  writer.Emit(begin, {});
+  const auto emit = [&](const char* name, const Kernel& kernel, std::vector<Wait> waits) {
+    Instruction instruction;
+    instruction.operation =
+        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
+    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
+    program_.kernels.push_back(kernel);
+    return writer.Emit(instruction, std::move(waits));
+  };
+  const int norm = FindLane(program_, LaneKind::kModel, Axis::kModel);
+  std::vector<Wait> before_step;
+  if (input_.optimizer.gradient_norm) {
+    const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+    const Bytes read = BytesOf(dense, gradient / ParameterShards(Axis::kData)) +
+                       BytesOf(expert, gradient / ParameterShards(Axis::kExpertData));
+    const std::int32_t local = emit("gradient norm", OptimizerKernel(read, 2), {});
+    if (norm >= 0 && !input_.optimizer.post_validation) {
+      network::TransferShape shape;
+      shape.collective = {CollectiveKind::kAllReduce, Axis::kModel, Bytes(8)};
+      Instruction instruction;
+      instruction.kind = InstructionKind::kTransfer;
+      instruction.lane = static_cast<LaneIndex>(norm);
+      instruction.operation = NameOf(program_, "all-reduce gradient norm",
+                                     OperationKind::kCollective, Pass::kForward, true);
+      instruction.cost = shapes_.IndexOf(shape);
+      before_step.push_back({instruction.lane, writer.Emit(instruction, {{kComputeLane, local}})});
+    }
+  }
+  const std::int32_t step =
+      emit(input_.optimizer.name.c_str(), AdamKernel(dense, expert), before_step);
+  adam_end_ = compute_count_ + step;
+  // Parameters that are gathered without overlap come before the next forward.
+  std::vector<Wait> last;
+  for (const Axis axis : {Axis::kData, Axis::kExpertData}) {
+    const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
+    const ParameterCount parameters = axis == Axis::kData ? dense : expert;
+    if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane)) || input_.overlap.parameter_gather ||
+        parameters.value() == 0) {
+      continue;
+    }
+    network::TransferShape shape;
+    shape.collective = {
+        CollectiveKind::kAllGather, axis,
+        BytesOf(parameters, BytesPerElement(input_.optimizer.parameter_gather_dtype))};
+    AddFlat(static_cast<LaneIndex>(lane),
+            NameOf(program_, "all-gather parameters", OperationKind::kCollective, Pass::kForward,
+                   false),
+            shape, {{kComputeLane, adam_end_}});
+    last.push_back({static_cast<LaneIndex>(lane),
+                    static_cast<std::int32_t>(flat_[static_cast<std::size_t>(lane)].size())});
+  }
+  Instruction end;
+  end.kind = InstructionKind::kEnd;
+  writer.Emit(end, last);
+  const Duration total = writer.launch_total();
+  Segment segment;
+  segment.role = SegmentRole::kOptimizer;
+  segment.body = writer.Close("optimizer");
+  segment.host_waits = input_.optimizer.gradient_norm && !input_.optimizer.post_validation;
+  AddSegment(segment, total);
+}
+
+void RankProgramBuilder::AddStaticMemory() {
+  ParameterCount dense{0};
+  ParameterCount expert{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    dense += chunk.total.dense;
+    expert += chunk.total.expert;
+  }
+  const DataSharding sharding = input_.ranks.config().sharding;
+  const auto bytes = [&](double per_parameter, bool sharded) {
+    const double d = sharded ? GroupSize(Axis::kData) : 1.0;
+    const double e = sharded ? GroupSize(Axis::kExpertData) : 1.0;
+    return BytesOf(dense, per_parameter / d) + BytesOf(expert, per_parameter / e);
+  };
+  const auto add = [&](const char* component, Bytes size) {
+    program_.static_memory.push_back({component, size});
+  };
+  add("weights", bytes(kWeightBytes, sharding == DataSharding::kFull));
+  if (input_.execution.forward_only) return;
+  const bool shard_gradients =
+      sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
+  add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
+  add("optimizer states", bytes(kAdamStateBytes, sharding != DataSharding::kNone));
+}
+
+}  // namespace quadrille::program
