@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace quadrille::metrics {
+namespace {
+
+using schedules::ActionKind;
+
+bool Runs(const schedules::Slot& slot, ActionKind kind) {
+  return slot.first.kind == kind || (slot.second && slot.second->kind == kind);
+}
+
+}  // namespace
 
 MemoryTimeline TraceMemory(const program::RankProgram& program, const program::RankResult& rank) {
   MemoryTimeline timeline;
@@ -26,7 +35,7 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
     const program::Segment& segment = program.segments[s];
     if (segment.role != program::SegmentRole::kAction) continue;
     activations += segment.allocated_at_begin;
-    if (segment.allocated_at_begin.value() > 0) ++held;
+    if (Runs(segment.slot, ActionKind::kForward)) ++held;
     timeline.peak_activations = std::max(timeline.peak_activations, held);
     const Bytes level = resident + activations + segment.workspace;
     sample(rank.spans[s].begin, level);
@@ -37,10 +46,10 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
       peak_workspace = segment.workspace;
     }
     activations -= segment.freed_at_end;
-    const bool frees_last = segment.slot.first.kind == schedules::ActionKind::kBackward ||
-                            segment.slot.first.kind == schedules::ActionKind::kBackwardWeight ||
-                            (segment.slot.second && segment.freed_at_end.value() > 0);
-    if (frees_last) --held;
+    if (Runs(segment.slot, ActionKind::kBackward) ||
+        Runs(segment.slot, ActionKind::kBackwardWeight)) {
+      --held;
+    }
     sample(rank.spans[s].end, resident + activations);
   }
   timeline.left_over = activations;

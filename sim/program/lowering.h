@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "schedules/megatron_point_to_point.h"
 #include "schedules/pipeline_schedule.h"
 #include "sim/base/result.h"
 #include "sim/compute/kernel_cost.h"
@@ -38,6 +39,8 @@ struct LoweringInput {
   const HostOptions& host;
   const compute::KernelCostModel& kernels;
   const parallel::RankClasses& classes;
+  // Megatron's calls, when every point-to-point call blocks; nullptr otherwise.
+  const schedules::LoweredSchedule* blocking_calls = nullptr;
   // Where the given ranks sit relative to each other.
   std::function<network::GroupPlacement(std::span<const RankId>)> placement_of;
   // Time of a transfer alone.

@@ -268,7 +268,7 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
       result.allocated += held / slices;
       result.workspace += backward_peak / slices;
       break;
-    case ActionKind::kBackwardWeight: result.freed += at_weight / slices; break;
+    case ActionKind::kBackwardWeight: result.freed += at_weight / slices + held / slices; break;
   }
 }
 
@@ -365,54 +365,84 @@ void RankProgramBuilder::AddFlat(LaneIndex lane, std::uint16_t name,
   flat_[lane].push_back({instruction, std::move(waits)});
 }
 
-void RankProgramBuilder::PlanPointToPoint() {
+network::TransferShape RankProgramBuilder::BoundaryShape() const {
   network::TransferShape shape;
   shape.collective = {
       CollectiveKind::kSendReceive, Axis::kPipeline,
       model::BoundaryBytes(input_.model, input_.execution) / std::int64_t{input_.schedule.slices}};
-  const PointToPoint semantics = input_.overlap.point_to_point;
-  std::size_t lane = 0;
-  const auto next_lane = [&](LaneKind kind, std::int32_t peer) {
-    for (lane = 1; lane < program_.lanes.size(); ++lane) {
-      if (program_.lanes[lane].kind == kind && program_.lanes[lane].peer == peer) break;
-    }
-    return static_cast<LaneIndex>(lane);
-  };
+  return shape;
+}
+
+LaneIndex RankProgramBuilder::PeerLane(LaneKind kind, std::int32_t peer) const {
+  for (std::size_t lane = 1; lane < program_.lanes.size(); ++lane) {
+    const Lane& candidate = program_.lanes[lane];
+    if (candidate.kind == kind && candidate.peer == peer) return static_cast<LaneIndex>(lane);
+  }
+  QUADRILLE_CHECK(false, "pipeline rank {} has no lane to {}", pipeline_rank_, peer);
+  return 0;
+}
+
+// Appends one message's end to its lane. Returns where it completes.
+Wait RankProgramBuilder::PostMessage(LaneKind kind, std::int32_t peer, std::vector<Wait> posted) {
+  const char* name = kind == LaneKind::kSendForward      ? "send activations"
+                     : kind == LaneKind::kSendBackward   ? "send gradients"
+                     : kind == LaneKind::kReceiveForward ? "receive activations"
+                                                         : "receive gradients";
+  const LaneIndex lane = PeerLane(kind, peer);
+  AddFlat(lane, NameOf(program_, name, OperationKind::kCollective, Pass::kForward, false),
+          BoundaryShape(), std::move(posted));
+  return {lane, static_cast<std::int32_t>(flat_[lane].size())};
+}
+
+void RankProgramBuilder::PlanPointToPoint() {
+  if (input_.blocking_calls != nullptr) return PlanBlockingCalls();
   for (const Channel& channel : channels_) {
-    const std::uint16_t send =
-        NameOf(program_, channel.backward ? "send gradients" : "send activations",
-               OperationKind::kCollective, Pass::kForward, false);
-    const std::uint16_t receive =
-        NameOf(program_, channel.backward ? "receive gradients" : "receive activations",
-               OperationKind::kCollective, Pass::kForward, false);
-    for (std::size_t k = 0; k < channel.messages.size(); ++k) {
-      const Message& message = channel.messages[k];
-      const auto count = static_cast<std::int32_t>(k + 1);
+    for (const Message& message : channel.messages) {
       if (channel.source == pipeline_rank_) {
-        const LaneIndex out =
-            next_lane(channel.backward ? LaneKind::kSendBackward : LaneKind::kSendForward,
-                      channel.destination);
-        AddFlat(out, send, shape, {{kComputeLane, EndCount(message.source_slot)}});
-        const auto following = static_cast<std::size_t>(message.source_slot) + 1;
-        if (semantics == PointToPoint::kBatchedBlocking && following < Slots().size()) {
-          AddEntryWait(static_cast<std::int32_t>(following), {out, count});
-        }
+        PostMessage(channel.backward ? LaneKind::kSendBackward : LaneKind::kSendForward,
+                    channel.destination, {{kComputeLane, EndCount(message.source_slot)}});
       }
       if (channel.destination == pipeline_rank_) {
-        const LaneIndex in =
-            next_lane(channel.backward ? LaneKind::kReceiveBackward : LaneKind::kReceiveForward,
-                      channel.source);
         std::vector<Wait> posted;
         const std::int32_t before = message.destination_slot - 1;
-        if (before >= 0 && semantics == PointToPoint::kPostedAhead) {
+        if (before >= 0 && input_.overlap.point_to_point == PointToPoint::kPostedAhead) {
           posted.push_back({kComputeLane, BeginCount(before)});
-        } else if (before >= 0 && semantics == PointToPoint::kBatchedBlocking) {
-          posted.push_back({kComputeLane, EndCount(before)});
         }
-        AddFlat(in, receive, shape, std::move(posted));
-        AddEntryWait(message.destination_slot, {in, count});
+        AddEntryWait(
+            message.destination_slot,
+            PostMessage(channel.backward ? LaneKind::kReceiveBackward : LaneKind::kReceiveForward,
+                        channel.source, std::move(posted)));
       }
     }
+  }
+}
+
+// Each call posts its operations when what came before it is done, and the rank goes on when all of
+// them are.
+void RankProgramBuilder::PlanBlockingCalls() {
+  const std::int32_t p = input_.schedule.pipeline;
+  const std::int32_t next = (pipeline_rank_ + 1) % p;
+  const std::int32_t previous = (pipeline_rank_ + p - 1) % p;
+  std::int32_t slot = 0;
+  std::vector<Wait> blocking;
+  for (const schedules::LoweredStep& step :
+       input_.blocking_calls->ranks[static_cast<std::size_t>(pipeline_rank_)]) {
+    if (step.compute) {
+      for (const Wait& wait : blocking) AddEntryWait(slot, wait);
+      blocking.clear();
+      ++slot;
+      continue;
+    }
+    std::vector<Wait> posted = blocking;
+    if (slot > 0) posted.push_back({kComputeLane, EndCount(slot - 1)});
+    blocking.clear();
+    const auto post = [&](bool wanted, LaneKind kind, std::int32_t peer) {
+      if (wanted) blocking.push_back(PostMessage(kind, peer, posted));
+    };
+    post(step.call.send_forward, LaneKind::kSendForward, next);
+    post(step.call.receive_forward, LaneKind::kReceiveForward, previous);
+    post(step.call.send_backward, LaneKind::kSendBackward, previous);
+    post(step.call.receive_backward, LaneKind::kReceiveBackward, next);
   }
 }
 

@@ -76,7 +76,11 @@ class RankProgramBuilder {
   void AddActions();
   void AddOptimizer();
   void AddFlatLanes();
+  [[nodiscard]] network::TransferShape BoundaryShape() const;
+  [[nodiscard]] LaneIndex PeerLane(LaneKind kind, std::int32_t peer) const;
+  Wait PostMessage(LaneKind kind, std::int32_t peer, std::vector<Wait> posted);
   void PlanPointToPoint();
+  void PlanBlockingCalls();
   void PlanParameterGather();
   void PlanGradientReduce();
   void PlanExpertGradientReduce();

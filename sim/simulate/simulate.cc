@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedules/check.h"
+#include "schedules/megatron_point_to_point.h"
 #include "schedules/registry.h"
 #include "sim/base/counter_rng.h"
 #include "sim/metrics/step_metrics.h"
@@ -179,6 +179,16 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     return network::CostOf(shape, placement, scenario.collectives, ports, scenario.network.fidelity)
         .alone;
   };
+  schedules::LoweredSchedule calls;
+  const bool blocking =
+      scenario.overlap.point_to_point == program::PointToPoint::kBatchedBlocking &&
+      compiled.schedule.pipeline > 1;
+  if (blocking) {
+    Result<schedules::LoweredSchedule> lowered = schedules::LowerToMegatron(
+        compiled.schedule.name, scenario.schedule.request, schedules::MegatronTransfers::kBatched);
+    if (!lowered) return tl::unexpected<Diagnostics>(lowered.error());
+    calls = std::move(*lowered);
+  }
   compiled.program = program::Lower({.model = scenario.model,
                                      .execution = scenario.execution,
                                      .ranks = ranks,
@@ -189,6 +199,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
                                      .host = scenario.host,
                                      .kernels = kernels,
                                      .classes = classes,
+                                     .blocking_calls = blocking ? &calls : nullptr,
                                      .placement_of = placement_of,
                                      .alone = alone});
   compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,

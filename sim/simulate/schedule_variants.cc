@@ -1,0 +1,373 @@
+#include "sim/simulate/schedule_variants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include "schedules/evaluate.h"
+#include "schedules/registry.h"
+#include "sim/base/nearest.h"
+#include "sim/program/layout.h"
+#include "sim/report/number_text.h"
+#include "sim/scenario/scenario_hash.h"
+#include "sim/simulate/describe_run.h"
+
+namespace quadrille::simulate {
+namespace {
+
+using scenario::Scenario;
+using schedules::Placement;
+using schedules::ScheduleEntry;
+using schedules::ScheduleRequest;
+
+constexpr std::array<std::string_view, 5> kOptions = {"vp", "group", "slices", "waves",
+                                                      "memory-limit"};
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::optional<std::int32_t>* FieldOf(ScheduleSpec& spec, std::string_view option) {
+  if (option == "vp") return &spec.virtual_stages;
+  if (option == "group") return &spec.group;
+  if (option == "slices") return &spec.slices;
+  if (option == "waves") return &spec.waves;
+  if (option == "memory-limit") return &spec.memory_limit;
+  return nullptr;
+}
+
+std::string Suggestion(std::string_view nearest) {
+  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+}
+
+void ParseOption(ScheduleSpec& spec, const std::string& text, Diagnostics& problems) {
+  const std::size_t equals = text.find('=');
+  const std::string option = text.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  std::optional<std::int32_t>* field = FieldOf(spec, option);
+  if (field == nullptr) {
+    problems.push_back({{},
+                        fmt::format("schedule '{}': there is no option '{}'{}", spec.label, option,
+                                    Suggestion(Nearest(option, kOptions)))});
+    return;
+  }
+  if (option == "group" && value == "auto") {
+    *field = schedules::kAutomaticGroup;
+    return;
+  }
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < 1) {
+    problems.push_back({{},
+                        fmt::format("schedule '{}': {} needs a whole number from 1, not '{}'",
+                                    spec.label, option, value)});
+    return;
+  }
+  *field = number;
+}
+
+ScheduleRequest RequestFor(const Scenario& run, const ScheduleSpec& spec) {
+  ScheduleRequest request;
+  request.pipeline = run.parallel.pipeline;
+  request.microbatches = run.microbatches;
+  request.costs = run.schedule.request.costs;
+  request.group = spec.group.value_or(0);
+  request.slices = spec.slices.value_or(0);
+  request.waves = spec.waves.value_or(0);
+  request.memory_limit = spec.memory_limit.value_or(0);
+  return request;
+}
+
+bool LeavesSizesOpen(const ScheduleSpec& spec) {
+  return !spec.virtual_stages && !spec.group && !spec.slices && !spec.waves && !spec.memory_limit;
+}
+
+// Chunks that the layers of one pipeline are dealt to. A bidirectional schedule has two copies of P
+// stages.
+std::int32_t ChunksPerRank(const ScheduleEntry& entry, std::int32_t virtual_stages) {
+  return entry.placement == Placement::kBidirectional ? 1 : virtual_stages;
+}
+
+std::string EvenLayout(const Scenario& run, std::int32_t stages) {
+  std::string pieces = "E";
+  pieces.append(static_cast<std::size_t>(run.model.layers), 't');
+  pieces.append(static_cast<std::size_t>(run.model.multi_token_prediction_layers), 'm');
+  pieces += 'L';
+  std::string text;
+  const auto total = static_cast<std::int64_t>(pieces.size());
+  for (std::int64_t s = 0; s < stages; ++s) {
+    const std::int64_t begin = s * total / stages;
+    const std::int64_t end = (s + 1) * total / stages;
+    if (s > 0) text += '|';
+    text += pieces.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  }
+  return text;
+}
+
+// Gives `scenario` the run's layout rule, or the first of the others that is legal; says which.
+Result<std::string> ChooseLayout(Scenario& scenario, const Scenario& run, std::int32_t chunks) {
+  const std::int32_t pipeline = run.parallel.pipeline;
+  const auto legal = [&](const program::LayoutOptions& options) {
+    return program::BuildLayout(run.model, options, pipeline, chunks).has_value();
+  };
+  if (legal(run.layout)) return "";
+  struct Rule {
+    bool embedding;
+    bool loss;
+    const char* words;
+  };
+  constexpr std::array<Rule, 4> kRules = {{
+      {true, true, "embedding and loss count as a layer each"},
+      {false, false, "neither embedding nor loss counts as a layer"},
+      {true, false, "the embedding counts as a layer, the loss does not"},
+      {false, true, "the loss counts as a layer, the embedding does not"},
+  }};
+  for (const Rule& rule : kRules) {
+    program::LayoutOptions options;
+    options.embedding_counts_as_layer = rule.embedding;
+    options.loss_counts_as_layer = rule.loss;
+    if (!legal(options)) continue;
+    scenario.layout = options;
+    return std::string("layers dealt otherwise than in the run: ") + rule.words;
+  }
+  const std::int32_t stages = pipeline * chunks;
+  const std::int32_t slots = run.model.layers + run.model.multi_token_prediction_layers + 2;
+  if (slots < stages) {
+    return Error(
+        fmt::format("{} layers, embedding and loss cannot fill {} chunks", slots - 2, stages));
+  }
+  scenario.layout = {};
+  scenario.layout.pipeline_layout = EvenLayout(run, stages);
+  return fmt::format(
+      "layers dealt otherwise than in the run: {} slots over {} chunks, {} or {} each, embedding "
+      "and loss counted",
+      slots, stages, slots / stages, (slots + stages - 1) / stages);
+}
+
+// Tells a sum of durations and how many there were.
+struct Mean {
+  Duration sum{0};
+  std::int64_t count = 0;
+
+  void Add(Duration duration) {
+    sum += duration;
+    ++count;
+  }
+  [[nodiscard]] Duration value() const { return count == 0 ? Duration(0) : sum / count; }
+};
+
+struct ActionMeans {
+  std::array<Mean, 4> kinds;
+  Mean pairs;
+  Mean hop;
+
+  [[nodiscard]] Duration Of(schedules::ActionKind kind) const {
+    return kinds[static_cast<std::size_t>(kind)].value();
+  }
+};
+
+ActionMeans MeansOf(const Simulation& simulation) {
+  ActionMeans means;
+  const program::Program& program = simulation.compiled.program;
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const program::RankProgram& rank = program.programs[program.ranks[r].program];
+    const program::RankResult& result = simulation.result.ranks[r];
+    for (std::size_t s = 0; s < rank.segments.size(); ++s) {
+      const program::Segment& segment = rank.segments[s];
+      if (segment.role != program::SegmentRole::kAction) continue;
+      const Duration duration = result.spans[s].end - result.spans[s].begin;
+      Mean& mean = segment.slot.second
+                       ? means.pairs
+                       : means.kinds[static_cast<std::size_t>(segment.slot.first.kind)];
+      mean.Add(duration);
+    }
+    for (std::size_t lane = 0; lane < rank.lanes.size(); ++lane) {
+      const program::LaneKind kind = rank.lanes[lane].kind;
+      if (kind != program::LaneKind::kSendForward && kind != program::LaneKind::kSendBackward) {
+        continue;
+      }
+      means.hop.sum += result.lanes[lane].busy;
+      means.hop.count += result.lanes[lane].operations;
+    }
+  }
+  return means;
+}
+
+}  // namespace
+
+Result<std::vector<ScheduleSpec>> ParseScheduleList(const std::string& text) {
+  std::vector<ScheduleSpec> specs;
+  Diagnostics problems;
+  std::vector<std::string_view> names;
+  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) names.push_back(entry.name);
+  for (const std::string& item : Split(text, ',')) {
+    const std::vector<std::string> parts = Split(item, ':');
+    ScheduleSpec spec;
+    spec.name = parts.front();
+    spec.label = item;
+    if (schedules::FindSchedule(spec.name) == nullptr) {
+      problems.push_back({{},
+                          fmt::format("there is no schedule named '{}'{}", spec.name,
+                                      Suggestion(Nearest(spec.name, names)))});
+    }
+    for (std::size_t i = 1; i < parts.size(); ++i) ParseOption(spec, parts[i], problems);
+    const bool known = std::any_of(specs.begin(), specs.end(), [&](const ScheduleSpec& other) {
+      return other.label == spec.label;
+    });
+    if (!known) specs.push_back(std::move(spec));
+  }
+  if (!problems.empty()) return tl::unexpected<Diagnostics>(problems);
+  return specs;
+}
+
+std::vector<ScheduleSpec> AllSchedules(const Scenario& run) {
+  std::vector<ScheduleSpec> specs;
+  const auto add = [&](std::string_view name) {
+    ScheduleSpec spec;
+    spec.name = name;
+    spec.label = name;
+    specs.push_back(std::move(spec));
+  };
+  if (run.schedule.order) {
+    add(run.schedule.order_file);
+  } else {
+    add(run.schedule.name);
+  }
+  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
+    if (entry.name != specs.front().name) add(entry.name);
+  }
+  return specs;
+}
+
+Result<ScheduleVariant> MakeVariant(const Scenario& run, const ScheduleSpec& spec) {
+  ScheduleVariant variant;
+  variant.label = spec.label;
+  variant.scenario = run;
+  if (run.schedule.order && spec.name == run.schedule.order_file) {
+    variant.own = true;
+    variant.label = std::filesystem::path(spec.name).filename().string();
+    return variant;
+  }
+  if (!run.schedule.order && spec.name == run.schedule.name && LeavesSizesOpen(spec)) {
+    variant.own = true;
+    const auto built = schedules::BuildSchedule(spec.name, run.schedule.request);
+    if (!built) return tl::unexpected<Diagnostics>(built.error());
+    return variant;
+  }
+  const ScheduleEntry* entry = schedules::FindSchedule(spec.name);
+  if (entry == nullptr) return Error(fmt::format("there is no schedule named '{}'", spec.name));
+  ScheduleRequest request = RequestFor(run, spec);
+  std::vector<std::int32_t> choices;
+  if (spec.virtual_stages) {
+    choices = {*spec.virtual_stages};
+  } else {
+    if (run.parallel.virtual_stages > 1) choices.push_back(run.parallel.virtual_stages);
+    choices.push_back(entry->default_virtual_stages);
+  }
+  Diagnostics refusal;
+  for (std::int32_t virtual_stages : choices) {
+    request.virtual_stages = virtual_stages;
+    const auto built = schedules::BuildSchedule(spec.name, request);
+    if (!built) {
+      refusal = built.error();
+      continue;
+    }
+    Scenario& scenario = variant.scenario;
+    scenario.schedule.name = spec.name;
+    scenario.schedule.order.reset();
+    scenario.schedule.order_file.clear();
+    scenario.schedule.request = request;
+    scenario.parallel.virtual_stages = virtual_stages;
+    const Result<std::string> layout =
+        ChooseLayout(scenario, run, ChunksPerRank(*entry, virtual_stages));
+    if (!layout) return tl::unexpected<Diagnostics>(layout.error());
+    variant.layout = *layout;
+    scenario.hash = scenario::HashOf(scenario);
+    return variant;
+  }
+  return tl::unexpected<Diagnostics>(refusal);
+}
+
+Result<Simulation> SimulateVariant(ScheduleVariant& variant, const SimulateOptions& options) {
+  Scenario& scenario = variant.scenario;
+  const ScheduleEntry* entry = schedules::FindSchedule(scenario.schedule.name);
+  const bool from_costs = !scenario.schedule.order && entry != nullptr && entry->needs_costs;
+  if (!from_costs) return Simulate(scenario, options);
+  SimulateOptions quiet = options;
+  quiet.sink = nullptr;
+  const Result<Simulation> first = Simulate(scenario, quiet);
+  if (!first) return tl::unexpected<Diagnostics>(first.error());
+  schedules::TaskCosts costs = MeasureCosts(*first);
+  costs.pair_cost = scenario.schedule.request.costs.pair_cost;
+  scenario.schedule.request.costs = costs;
+  scenario.hash = scenario::HashOf(scenario);
+  variant.costs =
+      fmt::format("built from F {}, I {}, W {}, hop {}, measured on its order for equal costs",
+                  report::TimeText(costs.forward), report::TimeText(costs.backward_input),
+                  report::TimeText(costs.backward_weight), report::TimeText(costs.latency));
+  return Simulate(scenario, options);
+}
+
+schedules::TaskCosts MeasureCosts(const Simulation& simulation) {
+  using schedules::ActionKind;
+  const ActionMeans means = MeansOf(simulation);
+  schedules::TaskCosts costs;
+  costs.forward = means.Of(ActionKind::kForward);
+  costs.backward = means.Of(ActionKind::kBackward);
+  costs.backward_input = means.Of(ActionKind::kBackwardInput);
+  costs.backward_weight = means.Of(ActionKind::kBackwardWeight);
+  const Duration halves = costs.backward_input + costs.backward_weight;
+  if (costs.backward.count() == 0) costs.backward = halves;
+  if (costs.backward_input.count() == 0) costs.backward_input = costs.backward / 2;
+  if (costs.backward_weight.count() == 0) {
+    costs.backward_weight = costs.backward - costs.backward_input;
+  }
+  costs.latency = means.hop.value();
+  if (means.pairs.count > 0) {
+    costs.pair_cost = schedules::PairCost::kGiven;
+    costs.pair = means.pairs.value();
+  }
+  return costs;
+}
+
+report::ComparedRun CompareRow(const ScheduleVariant& variant, const Simulation& simulation) {
+  const schedules::PipelineSchedule& schedule = simulation.compiled.schedule;
+  report::ComparedRun row;
+  row.label = variant.label;
+  row.own = variant.own;
+  row.layout = variant.layout;
+  row.costs = variant.costs;
+  row.run = DescribeRun(variant.scenario);
+  row.schedule = row.run.schedule;
+  if (const ScheduleEntry* entry = schedules::FindSchedule(row.schedule)) {
+    row.description = entry->description;
+  }
+  row.step = simulation.report;
+  row.parameter_copies = schedule.placement == Placement::kBidirectional ? 2 : 1;
+  schedules::TaskCosts costs = MeasureCosts(simulation);
+  const auto with_hops = schedules::EvaluateSchedule(schedule, costs);
+  const Duration hop = costs.latency;
+  costs.latency = Duration(0);
+  const auto without_hops = schedules::EvaluateSchedule(schedule, costs);
+  if (with_hops && without_hops) {
+    if (hop.count() > 0) {
+      row.exposed_hops = ToSeconds(with_hops->makespan - without_hops->makespan) / ToSeconds(hop);
+    }
+    row.messages_per_microbatch = static_cast<double>(with_hops->messages) /
+                                  static_cast<double>(std::max(schedule.microbatches, 1));
+  }
+  return row;
+}
+
+}  // namespace quadrille::simulate
