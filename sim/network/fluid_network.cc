@@ -29,6 +29,11 @@ FluidNetwork::FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t f
 }
 
 void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads) {
+  for (const PortLoad& load : loads) {
+    QUADRILLE_CHECK(load.load > 0.0 && ports_[load.port].capacity > 0.0,
+                    "flow {} puts {} on port {} of capacity {}", flow, load.load, load.port,
+                    ports_[load.port].capacity);
+  }
   Flow& f = flows_[flow];
   f.load_begin = static_cast<std::uint32_t>(loads_.size());
   f.load_count = static_cast<std::uint32_t>(loads.size());

@@ -38,6 +38,8 @@ class FluidNetwork {
   explicit FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t flows);
 
   // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied.
+  // REQUIRES: loads and the capacities of their ports above zero (a port without capacity, which
+  // would starve the flow, is the caller's to report).
   void Describe(FlowIndex flow, std::span<const PortLoad> loads);
 
   // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e.

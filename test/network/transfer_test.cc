@@ -319,6 +319,29 @@ TEST(CostOf, RingsScaleWithNodesAsSimAisMeasuredTable) {
   EXPECT_LE(error / count, 0.085) << "mean over " << count << " points";
 }
 
+TEST(CostOf, AllToAllScalesWithNodesAsSimAisMeasuredTable) {
+  // aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio/ata_ratio.csv: share of what the NICs allow
+  // that an all-to-all over 8 GPUs per node reaches, on 2, 4, 8, 16 nodes.
+  constexpr std::array<double, 4> kSmall = {.52, .67, .64, .62};  // 16 MB
+  constexpr std::array<double, 4> kLarge = {.81, .94, .92, .85};  // 1 GB and more
+  CollectiveConstants constants = Hopper();
+  constants.all_to_all_nic_efficiency = 0.86;
+  const PortCapacities ports{BytesPerSecond(450e9), BytesPerSecond(48.5e9)};
+  double error = 0.0;
+  for (const bool large : {false, true}) {
+    for (std::size_t i = 0; i < kSmall.size(); ++i) {
+      const std::int32_t nodes = 2 << i;
+      const std::int64_t bytes = large ? std::int64_t{8} << 30 : std::int64_t{16} << 20;
+      const TransferCost cost = CostOf(Shape(CollectiveKind::kAllToAll, bytes), Across(nodes, 8),
+                                       constants, ports, Fidelity::kAlphaBeta);
+      const double share = static_cast<double>(cost.work.value()) * cost.nic_load /
+                           ToSeconds(cost.alone) / ports.nic.value();
+      error += std::abs(share / (large ? kLarge : kSmall)[i] - 1.0);
+    }
+  }
+  EXPECT_LE(error / 8, 0.11);
+}
+
 TEST(CostOf, ARailGroupIsBoundByOneNicPerMember) {
   const TransferCost cost =
       Cost(CollectiveKind::kReduceScatter, std::int64_t{1} << 34, Across(16, 1));
