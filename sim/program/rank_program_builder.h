@@ -102,6 +102,7 @@ class RankProgramBuilder {
   [[nodiscard]] std::vector<std::int32_t> SlotsOf(bool backward, std::int32_t chunk) const;
   void AddEntryWait(std::int32_t slot, Wait wait);
   [[nodiscard]] Kernel OptimizerKernel(Bytes bytes, std::int32_t kernels) const;
+  [[nodiscard]] std::vector<std::int32_t> ChunksByFirstForward() const;
   [[nodiscard]] Duration GatherHeadStart();
   [[nodiscard]] network::GroupPlacement PlacementOf(model::Axis axis) const;
   [[nodiscard]] Kernel WeightCastKernel();

@@ -97,6 +97,18 @@ Duration RankProgramBuilder::GatherHeadStart() {
   return rest;
 }
 
+std::vector<std::int32_t> RankProgramBuilder::ChunksByFirstForward() const {
+  std::vector<std::pair<std::int32_t, std::int32_t>> order;
+  for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
+    const std::vector<std::int32_t> forwards = SlotsOf(false, chunk);
+    if (!forwards.empty()) order.emplace_back(forwards.front(), chunk);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::int32_t> chunks;
+  for (const auto& [first, chunk] : order) chunks.push_back(chunk);
+  return chunks;
+}
+
 void RankProgramBuilder::PlanParameterGather() {
   if (!input_.overlap.parameter_gather) return;
   const bool interleaved = input_.schedule.virtual_stages > 1;
@@ -109,31 +121,32 @@ void RankProgramBuilder::PlanParameterGather() {
     const network::GroupPlacement placement = PlacementOf(axis);
     const std::uint16_t name = NameOf(program_, "all-gather parameters", OperationKind::kCollective,
                                       Pass::kForward, false);
-    for (std::int32_t chunk = 0; chunk < input_.schedule.virtual_stages; ++chunk) {
+    std::int32_t previous = -1;  // slot of the first forward of the chunk gathered before
+    for (const std::int32_t chunk : ChunksByFirstForward()) {
       const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
       network::TransferShape shape;
       shape.collective = {
           CollectiveKind::kAllGather, axis,
           BytesOf(axis == Axis::kData ? parameters.total.dense : parameters.total.expert,
                   BytesPerElement(input_.optimizer.parameter_gather_dtype))};
-      const std::vector<std::int32_t> uses = SlotsOf(false, chunk);
-      if (uses.empty() || shape.collective.bytes.value() == 0) continue;
+      const std::int32_t first = SlotsOf(false, chunk).front();
+      if (shape.collective.bytes.value() == 0) continue;
       const Duration alone = input_.alone(shape, placement);
       const Duration covered = std::min(alone, head_start);
       head_start -= covered;
       if (covered == alone) continue;
       shape.fraction = 1.0 - ToSeconds(covered) / ToSeconds(alone);
       std::vector<Wait> fired;
-      if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && chunk > 0) {
+      if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && previous >= 0) {
         // Fired so many forwards ahead of the previous chunk's first one as this rank is down the
         // pipeline.
-        const std::vector<std::int32_t> previous = SlotsOf(false, chunk - 1);
-        const auto at = std::find(forwards.begin(), forwards.end(), previous.front());
+        const auto at = std::find(forwards.begin(), forwards.end(), previous);
         const auto index = std::max<std::ptrdiff_t>(0, at - forwards.begin() - pipeline_rank_);
         fired.push_back({kComputeLane, BeginCount(forwards[static_cast<std::size_t>(index)])});
       }
+      previous = first;
       AddFlat(lane, name, shape, std::move(fired));
-      AddEntryWait(uses.front(), {lane, static_cast<std::int32_t>(flat_[lane].size())});
+      AddEntryWait(first, {lane, static_cast<std::int32_t>(flat_[lane].size())});
     }
   }
 }
