@@ -167,7 +167,7 @@ Result<BlockingEvaluation> EvaluateBlocking(const LoweredSchedule& lowered,
   if (Diagnostics problems = CheckCosts(costs); !problems.empty()) {
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
-  const auto result = Replay(lowered, costs).Run();
+  Result<BlockingEvaluation> result = Replay(lowered, costs).Run();
   if (result && result->makespan == kEndOfTime) {
     return Error("the step would last longer than 106 days, the range of simulated time");
   }

@@ -45,7 +45,7 @@ std::vector<Slot> SlotOrder(std::int32_t stages, std::int32_t down, std::int32_t
   timed.reserve(2 * (static_cast<std::size_t>(down) + static_cast<std::size_t>(up)));
   const std::int32_t unit_size = stages / 2;
   const auto enters = [&](std::int32_t i) {
-    return 2 * std::int64_t{stages} * (i / unit_size) + 2 * (i % unit_size);
+    return 2 * std::int64_t{stages} * (i / unit_size) + 2 * std::int64_t{i % unit_size};
   };
   for (std::int32_t i = 0; i < down; ++i) {
     timed.emplace_back(enters(i) + r, Forward(i, 0));

@@ -76,7 +76,8 @@ void InterleavedForms(const Sizes& s, std::int32_t extra, ClosedForms& forms) {
   if (s.m >= s.p && s.pair_is_sum()) forms.idle = s.fill_and_drain();
   if (extra == 0 && s.p > 1 && s.group >= s.p && s.m % s.group == 0) {
     // With N = P a microbatch comes round the ring just in time; a larger group gives it slack.
-    forms.exposed_hops = s.group == s.p ? 2 * (std::int64_t{s.v} * s.p - 1) : 2 * (s.p - 1);
+    forms.exposed_hops =
+        s.group == s.p ? 2 * (std::int64_t{s.v} * s.p - 1) : 2 * std::int64_t{s.p - 1};
   }
   SetPeak(forms, s, extra == 0 ? "min(vM, (v-1)N+2(P-1-r)+1)" : "min(vM, (v-1)N+2(P-1-r)+2)",
           [&](std::int64_t r) {

@@ -1,18 +1,13 @@
 #include "tools/schedules_command.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,6 +21,10 @@
 #include "schedules/registry.h"
 #include "schedules/task_costs_text.h"
 #include "schedules/text.h"
+#include "sim/report/file_output.h"
+#include "sim/report/terminal.h"
+#include "sim/report/text_table.h"
+#include "tools/command_line.h"
 
 namespace quadrille::tools {
 namespace {
@@ -36,10 +35,6 @@ using schedules::ScheduleEvaluation;
 using schedules::ScheduleRequest;
 using schedules::TaskCosts;
 using Json = nlohmann::ordered_json;
-
-constexpr int kAnswerIsNo = 1;
-constexpr int kWrongInput = 2;
-constexpr int kFileError = 3;
 
 struct Arguments {
   std::string name;
@@ -62,32 +57,12 @@ struct Arguments {
 };
 
 int Fail(const Diagnostics& problems, int status) {
-  std::cerr << ToString(problems) << '\n';
+  PrintProblems(problems);
   return status;
 }
 
 int Fail(std::string message, int status) {
   return Fail(Diagnostics{Diagnostic{{}, std::move(message)}}, status);
-}
-
-// All of it, or 3: a full disk or a closed pipe must not look like success.
-int WriteOut(const std::string& text) {
-  std::cout << text << std::flush;
-  if (std::cout) return 0;
-  std::cerr << "standard output could not be written\n";
-  return kFileError;
-}
-
-// Writes beside the target and renames, so that no half-written file is ever seen under its name.
-int WriteFile(const std::string& path, const std::string& text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << text << std::flush;
-  file.close();
-  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return 0;
-  const std::string reason = std::strerror(errno);
-  std::remove(temporary.c_str());
-  return Fail(fmt::format("{}: could not be written: {}", path, reason), kFileError);
 }
 
 // Nothing, after a message, when it cannot be read. C's streams, because a directory makes C++'s
@@ -104,20 +79,10 @@ std::optional<std::string> ReadFile(const std::string& path) {
     good = std::ferror(file) == 0;
     break;
   }
-  if (!good) std::cerr << fmt::format("{}: could not be read: {}\n", path, std::strerror(errno));
+  if (!good) Fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)), kFileTrouble);
   if (file != nullptr && file != stdin) std::fclose(file);
   if (!good) return std::nullopt;
   return text;
-}
-
-int TerminalWidth() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const int width = std::atoi(columns);
-    if (width > 0) return width;
-  }
-  return 100;
 }
 
 Result<int> ParseGroup(const std::string& text) {
@@ -172,7 +137,7 @@ OrStatus<PipelineSchedule> BuildNamed(const Arguments& arguments, const Schedule
 
 OrStatus<PipelineSchedule> ReadOrder(const std::string& path) {
   const auto text = ReadFile(path);
-  if (!text) return tl::unexpected<int>(kFileError);
+  if (!text) return tl::unexpected<int>(kFileTrouble);
   auto schedule = schedules::ParseSchedule(*text, path);
   if (!schedule) return tl::unexpected<int>(Fail(schedule.error(), kWrongInput));
   return *std::move(schedule);
@@ -180,9 +145,9 @@ OrStatus<PipelineSchedule> ReadOrder(const std::string& path) {
 
 std::string Timeline(const PipelineSchedule& schedule, const ScheduleEvaluation& evaluation,
                      const TaskCosts& costs) {
-  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  const report::Terminal terminal = report::DetectTerminal(STDOUT_FILENO);
   return DrawAsciiTimeline(schedule, evaluation, costs,
-                           {.width = TerminalWidth(), .colour = colour});
+                           {.width = static_cast<int>(terminal.width), .colour = terminal.color});
 }
 
 // ---- list ----
@@ -196,54 +161,32 @@ const char* PlacementName(schedules::Placement placement) {
   return "?";
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
-
-std::string ListTable() {
-  std::size_t name = 0;
-  std::size_t description = 0;
-  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
-    name = std::max(name, entry.name.size());
-    description = std::max(description, entry.description.size());
-  }
-  std::string text = fmt::format("{:<{}}  {:<{}}  {:>2}  {:<9}  {:<5}  {}\n", "name", name,
-                                 "description", description, "vp", "placement", "costs", "source");
-  for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
-    text +=
-        fmt::format("{:<{}}  {:<{}}  {:>2}  {:<9}  {:<5}  {}\n", entry.name, name,
-                    entry.description, description, entry.default_virtual_stages,
-                    PlacementName(entry.placement), entry.needs_costs ? "yes" : "no", entry.source);
-  }
-  return text;
-}
-
 int RunList(const Arguments& arguments) {
-  if (arguments.format == "table") return WriteOut(ListTable());
-  if (arguments.format == "csv") {
-    std::string text = "name,description,default_virtual_stages,placement,needs_costs,source\n";
+  if (arguments.format == "json") {
+    Json list = Json::array();
     for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
-      text += fmt::format("{},{},{},{},{},{}\n", entry.name, Quoted(entry.description),
-                          entry.default_virtual_stages, PlacementName(entry.placement),
-                          entry.needs_costs, Quoted(entry.source));
+      list.push_back({{"name", entry.name},
+                      {"description", entry.description},
+                      {"default_virtual_stages", entry.default_virtual_stages},
+                      {"placement", PlacementName(entry.placement)},
+                      {"needs_costs", entry.needs_costs},
+                      {"source", entry.source}});
     }
-    return WriteOut(text);
+    return PrintOutput(list.dump(2) + '\n');
   }
-  Json list = Json::array();
+  report::TextTable table({{"name"},
+                           {"description"},
+                           {"default_virtual_stages", report::Align::kRight},
+                           {"placement"},
+                           {"needs_costs"},
+                           {"source"}});
   for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
-    list.push_back({{"name", entry.name},
-                    {"description", entry.description},
-                    {"default_virtual_stages", entry.default_virtual_stages},
-                    {"placement", PlacementName(entry.placement)},
-                    {"needs_costs", entry.needs_costs},
-                    {"source", entry.source}});
+    table.AddRow({std::string(entry.name), std::string(entry.description),
+                  std::to_string(entry.default_virtual_stages), PlacementName(entry.placement),
+                  entry.needs_costs ? "yes" : "no", std::string(entry.source)});
   }
-  return WriteOut(list.dump(2) + '\n');
+  return PrintOutput(arguments.format == "csv" ? table.RenderCsv()
+                                               : table.Render(OutputStyle(), /*indent=*/0));
 }
 
 // ---- print ----
@@ -253,10 +196,10 @@ int RunPrint(const Arguments& arguments) {
   if (!request) return Fail(request.error(), kWrongInput);
   const auto schedule = BuildNamed(arguments, *request);
   if (!schedule) return schedule.error();
-  if (!arguments.timeline) return WriteOut(PrintSchedule(*schedule, arguments.header));
+  if (!arguments.timeline) return PrintOutput(PrintSchedule(*schedule, arguments.header));
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
   if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
-  return WriteOut(Timeline(*schedule, *evaluation, request->costs));
+  return PrintOutput(Timeline(*schedule, *evaluation, request->costs));
 }
 
 // ---- check ----
@@ -317,18 +260,21 @@ std::string CheckTable(const PipelineSchedule& schedule, const ScheduleEvaluatio
       "bubble of makespan    {:.2f} %  (idle over ranks x makespan)\n"
       "bubble of ideal       {:.2f} %  (idle over busy)\n"
       "bubble of span        {:.2f} %  (largest over ranks, inside the rank's own span)\n"
-      "messages              {}\n\n"
-      "rank  idle inside span  peak activations  released at I\n",
+      "messages              {}\n\n",
       schedule.name.empty() ? "order" : schedule.name, schedule.pipeline, schedule.microbatches,
       schedule.virtual_stages, schedule.virtual_stages == 1 ? "" : "s", ToString(costs),
       Units(result.makespan), 100 * result.bubble_of_makespan.value(),
       100 * result.bubble_of_ideal.value(), 100 * result.bubble_of_span.value(), result.messages);
+  report::TextTable table({{"rank", report::Align::kRight},
+                           {"idle inside span", report::Align::kRight},
+                           {"peak activations", report::Align::kRight},
+                           {"released at I", report::Align::kRight}});
   for (std::size_t r = 0; r < result.idle_inside_span.size(); ++r) {
-    text += fmt::format("{:>4}  {:>16}  {:>16}  {:>13}\n", r, Units(result.idle_inside_span[r]),
-                        result.peak_activations[r],
-                        result.peak_activations_release_at_input_gradient[r]);
+    table.AddRow({std::to_string(r), Units(result.idle_inside_span[r]),
+                  std::to_string(result.peak_activations[r]),
+                  std::to_string(result.peak_activations_release_at_input_gradient[r])});
   }
-  return text;
+  return text + table.Render(OutputStyle(), /*indent=*/0);
 }
 
 // The order is bad: the problems on standard error, and as data for those who asked for JSON.
@@ -337,9 +283,9 @@ int Invalid(const Arguments& arguments, Diagnostics problems) {
   if (arguments.format == "json") {
     Json list = Json::array();
     for (const Diagnostic& problem : problems) list.push_back(problem.message);
-    const int status = WriteOut(
+    const int status = PrintOutput(
         Json({{"schema_version", 1}, {"valid", false}, {"problems", list}}).dump(2) + '\n');
-    if (status != 0) return status;
+    if (status != kDone) return status;
   }
   return Fail(problems, kAnswerIsNo);
 }
@@ -355,12 +301,12 @@ int RunCheck(const Arguments& arguments) {
   const auto result = EvaluateSchedule(*schedule, *costs);
   if (!result) return Invalid(arguments, result.error());
   if (arguments.format == "json") {
-    return WriteOut(CheckJson(*schedule, *result, *costs).dump(2) + '\n');
+    return PrintOutput(CheckJson(*schedule, *result, *costs).dump(2) + '\n');
   }
-  if (arguments.format == "csv") return WriteOut(CheckCsv(*result));
+  if (arguments.format == "csv") return PrintOutput(CheckCsv(*result));
   std::string text = CheckTable(*schedule, *result, *costs);
   if (arguments.timeline) text += '\n' + Timeline(*schedule, *result, *costs);
-  return WriteOut(text);
+  return PrintOutput(text);
 }
 
 // ---- draw ----
@@ -390,11 +336,13 @@ int RunDraw(const Arguments& arguments) {
   if (!schedule) return schedule.error();
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
   if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
-  if (arguments.timeline) return WriteOut(Timeline(*schedule, *evaluation, request->costs));
+  if (arguments.timeline) return PrintOutput(Timeline(*schedule, *evaluation, request->costs));
   const std::string svg =
       DrawSvg(*schedule, *evaluation, request->costs, {.width = arguments.width, .title = {}});
   const bool to_terminal = arguments.output.empty() || arguments.output == "-";
-  return to_terminal ? WriteOut(svg) : WriteFile(arguments.output, svg);
+  if (to_terminal) return PrintOutput(svg);
+  const Result<void> written = report::WriteFile(arguments.output, svg);
+  return written ? kDone : Fail(written.error(), kFileTrouble);
 }
 
 // ---- options ----
