@@ -308,10 +308,17 @@ Index UnfusedBackward(OperationList& list, const Shard& shard, Index gradient) {
 
 Index SingleCall(OperationList& list, const Shard& shard, std::int32_t layer, Pass pass,
                  bool backward, Index input) {
-  const std::int64_t length = shard.execution.sequence_length;
+  const std::int64_t length = shard.local_sequence;
+  const std::int64_t earlier = length * shard.execution.slice;
+  Index last = input;
+  if (earlier > 0) {
+    // The keys of earlier slices, all visible.
+    last = list.Attention("core attention", pass, shard.wide,
+                          ShapeOf(shard, layer, length, earlier, false, backward), {input});
+  }
   return list.Attention("core attention", pass, shard.wide,
                         ShapeOf(shard, layer, length, length, shard.execution.causal, backward),
-                        {input});
+                        {last});
 }
 
 }  // namespace

@@ -81,10 +81,16 @@ struct ExecutionConfig {
   std::int32_t expert_nodes = 1;       // nodes that one EP group spans, for DeepEP's deduplication
   bool shared_expert_overlap = false;  // they run beside dispatch (moe-shared-expert-overlap)
   bool forward_only = false;
+  // Sequence-sliced pipelines: this action computes slice `slice` of `sequence_slices` equal ones
+  // (Seq1F1B, arXiv 2406.03488). Its queries see the keys of all earlier slices. REQUIRES: no
+  // context parallelism where there is more than one.
+  std::int32_t sequence_slices = 1;
+  std::int32_t slice = 0;
 
   // Tokens that one GPU's GEMMs see.
   [[nodiscard]] std::int64_t tokens() const {
-    return static_cast<std::int64_t>(sequence_length) * micro_batch / sharding.context;
+    return static_cast<std::int64_t>(sequence_length) * micro_batch /
+           (std::int64_t{sharding.context} * sequence_slices);
   }
 };
 

@@ -44,7 +44,8 @@ Shard::Shard(const TransformerConfig& config_in, const ExecutionConfig& executio
       tokens(execution.tokens()),
       sequence_tokens(execution.sharding.sequence_parallel ? tokens / execution.sharding.tensor
                                                            : tokens),
-      local_sequence(execution.sequence_length / execution.sharding.context),
+      local_sequence(execution.sequence_length /
+                     (execution.sharding.context * execution.sequence_slices)),
       hidden(config.hidden),
       heads(config.heads / execution.sharding.tensor),
       kv_heads(std::max(1, config.kv_heads / execution.sharding.tensor)),

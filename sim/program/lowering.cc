@@ -165,31 +165,33 @@ class GroupBinder {
 
 }  // namespace
 
-const PieceCache::Entry& PieceCache::Find(model::Piece piece) {
+const PieceCache::Entry& PieceCache::Find(model::Piece piece, std::int32_t slice) {
   // What tells layers apart: experts or not, and the window of attention.
   int variant = 0;
   if (piece.kind == model::PieceKind::kLayer) {
     variant = config_.IsExpertLayer(piece.layer) ? 1 : 0;
     if (config_.sliding_window > 0) variant += 2 * (1 + piece.layer % config_.window_period);
   }
-  const std::pair<int, int> key{static_cast<int>(piece.kind), variant};
+  const std::tuple<int, int, int> key{static_cast<int>(piece.kind), variant, slice};
   const auto it = entries_.find(key);
   if (it != entries_.end()) return it->second;
+  model::ExecutionConfig execution = execution_;
+  execution.slice = slice;
   Entry entry;
-  entry.operations = model::OperationsOf(config_, execution_, piece);
-  entry.activations = model::ActivationsOf(config_, execution_, piece);
+  entry.operations = model::OperationsOf(config_, execution, piece);
+  entry.activations = model::ActivationsOf(config_, execution, piece);
   entry.parameters = model::ParametersOf(config_, execution_.sharding, piece);
   return entries_.emplace(key, std::move(entry)).first->second;
 }
 
-const model::PieceOperations& PieceCache::Operations(model::Piece piece) {
-  return Find(piece).operations;
+const model::PieceOperations& PieceCache::Operations(model::Piece piece, std::int32_t slice) {
+  return Find(piece, slice).operations;
 }
 const model::PieceActivations& PieceCache::Activations(model::Piece piece) {
-  return Find(piece).activations;
+  return Find(piece, 0).activations;
 }
 const model::PieceParameters& PieceCache::Parameters(model::Piece piece) {
-  return Find(piece).parameters;
+  return Find(piece, 0).parameters;
 }
 
 Program Lower(const LoweringInput& input) {

@@ -220,7 +220,7 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action) {
   const double weight = 2.0;
   const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
   for (const model::Piece& piece : PiecesOf(action.chunk)) {
-    const model::PieceOperations& operations = pieces_.Operations(piece);
+    const model::PieceOperations& operations = pieces_.Operations(piece, action.slice);
     PieceBody entry;
     entry.operations = IsBackward(action.kind) ? &operations.backward : &operations.forward;
     entry.layer = piece.kind == model::PieceKind::kLayer ? piece.layer : -1;
@@ -252,23 +252,21 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
     forward_peak = std::max(forward_peak, a.forward_workspace);
     backward_peak = std::max(backward_peak, a.backward_workspace);
   }
-  const std::int64_t slices = input_.schedule.slices;
   switch (action.kind) {
     case ActionKind::kForward:
-      if (!input_.execution.forward_only) result.allocated += stored / slices;
-      result.workspace += forward_peak / slices;
+      if (!input_.execution.forward_only) result.allocated += stored;
+      result.workspace += forward_peak;
       break;
     case ActionKind::kBackward:
-      result.freed += stored / slices;
-      result.workspace += backward_peak / slices;
+      result.freed += stored;
+      result.workspace += backward_peak;
       break;
     case ActionKind::kBackwardInput:
-      // What is stored per slice is one integer; its two parts must add up to it.
-      result.freed += stored / slices - at_weight / slices;
-      result.allocated += held / slices;
-      result.workspace += backward_peak / slices;
+      result.freed += stored - at_weight;
+      result.allocated += held;
+      result.workspace += backward_peak;
       break;
-    case ActionKind::kBackwardWeight: result.freed += at_weight / slices + held / slices; break;
+    case ActionKind::kBackwardWeight: result.freed += at_weight + held; break;
   }
 }
 
@@ -367,9 +365,8 @@ void RankProgramBuilder::AddFlat(LaneIndex lane, std::uint16_t name,
 
 network::TransferShape RankProgramBuilder::BoundaryShape() const {
   network::TransferShape shape;
-  shape.collective = {
-      CollectiveKind::kSendReceive, Axis::kPipeline,
-      model::BoundaryBytes(input_.model, input_.execution) / std::int64_t{input_.schedule.slices}};
+  shape.collective = {CollectiveKind::kSendReceive, Axis::kPipeline,
+                      model::BoundaryBytes(input_.model, input_.execution)};
   return shape;
 }
 

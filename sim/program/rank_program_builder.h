@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ class PieceCache {
  public:
   PieceCache(const model::TransformerConfig& config, const model::ExecutionConfig& execution)
       : config_(config), execution_(execution) {}
-  const model::PieceOperations& Operations(model::Piece piece);
+  const model::PieceOperations& Operations(model::Piece piece, std::int32_t slice = 0);
   const model::PieceActivations& Activations(model::Piece piece);
   const model::PieceParameters& Parameters(model::Piece piece);
 
@@ -30,10 +31,10 @@ class PieceCache {
     model::PieceParameters parameters;
   };
   // Layers that differ in nothing but their number share an entry.
-  const Entry& Find(model::Piece piece);
+  const Entry& Find(model::Piece piece, std::int32_t slice);
   const model::TransformerConfig& config_;
   const model::ExecutionConfig& execution_;
-  std::map<std::pair<int, int>, Entry> entries_;
+  std::map<std::tuple<int, int, int>, Entry> entries_;
 };
 
 // `parameters` at so many bytes each, rounded to the nearest byte.

@@ -1,5 +1,7 @@
 #include "sim/simulate/simulate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -31,6 +33,25 @@ Result<program::StageLayout> LayoutOf(const Scenario& scenario,
   const bool two_copies = schedule.placement == schedules::Placement::kBidirectional;
   return program::BuildLayout(scenario.model, scenario.layout, schedule.pipeline,
                               two_copies ? 1 : schedule.virtual_stages);
+}
+
+// A sliced schedule cuts the sequence along the dimension that context parallelism would.
+Diagnostics CheckSlices(const model::ExecutionConfig& execution) {
+  const std::int32_t slices = execution.sequence_slices;
+  if (slices == 1) return {};
+  Diagnostics problems;
+  if (execution.sharding.context > 1) {
+    problems.push_back({{},
+                        fmt::format("{} sequence slices with context parallelism {}: both cut the "
+                                    "sequence; use one of them",
+                                    slices, execution.sharding.context)});
+  }
+  if (execution.sequence_length % (slices * execution.sharding.tensor) != 0) {
+    problems.push_back({{},
+                        fmt::format("sequence length {} does not divide into {} slices x tensor {}",
+                                    execution.sequence_length, slices, execution.sharding.tensor)});
+  }
+  return problems;
 }
 
 network::PortCapacities PortsOf(const topology::ClusterSpec& cluster) {
@@ -153,6 +174,11 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compiled.layout = std::move(*layout);
   const Result<topology::Cluster> cluster = topology::BuildCluster(scenario.cluster);
   if (!cluster) return tl::unexpected<Diagnostics>(cluster.error());
+  model::ExecutionConfig execution = scenario.execution;
+  execution.sequence_slices = compiled.schedule.slices;
+  if (Diagnostics problems = CheckSlices(execution); !problems.empty()) {
+    return tl::unexpected<Diagnostics>(std::move(problems));
+  }
   const parallel::RankLayout ranks(scenario.parallel);
   const Result<std::vector<topology::GpuId>> gpus =
       topology::Place(*cluster, ranks.world_size(), scenario.placement);
@@ -190,7 +216,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     calls = std::move(*lowered);
   }
   compiled.program = program::Lower({.model = scenario.model,
-                                     .execution = scenario.execution,
+                                     .execution = execution,
                                      .ranks = ranks,
                                      .schedule = compiled.schedule,
                                      .layout = compiled.layout,
