@@ -13,7 +13,10 @@ constexpr double kMaxPicoseconds = 9.2e18;
 
 Duration FromPicoseconds(double picoseconds) {
   QUADRILLE_CHECK(std::abs(picoseconds) < kMaxPicoseconds, "time out of range: {} ps", picoseconds);
-  return Duration(std::llround(picoseconds));
+  // Exact, and without a library call: truncation leaves a remainder that a double holds exactly.
+  const auto whole = static_cast<std::int64_t>(picoseconds);
+  const double rest = picoseconds - static_cast<double>(whole);
+  return Duration(whole + (rest >= 0.5 ? 1 : 0) - (rest <= -0.5 ? 1 : 0));
 }
 
 Duration FromSeconds(double seconds) { return FromPicoseconds(seconds * 1e12); }

@@ -123,6 +123,7 @@ struct LaneRun {
 struct Kernel {
   Duration duration{0};
   bool memory_bound = false;
+  bool optimizer = false;  // accounted as optimizer, not as compute
   Bytes memory_traffic;
   FlopCount flops;  // executed, recomputation included
 };

@@ -29,7 +29,7 @@ Kernel RankProgramBuilder::OptimizerKernel(Bytes bytes, std::int32_t kernels) co
   operation.kind = OperationKind::kMemoryBound;
   operation.memory = {model::MemoryBoundClass::kOptimizer, bytes, kernels};
   const compute::KernelCost cost = input_.kernels.Cost(operation);
-  return {cost.duration, cost.memory_bound, cost.memory_traffic, FlopCount(0.0)};
+  return {cost.duration, cost.memory_bound, true, cost.memory_traffic, FlopCount(0.0)};
 }
 
 // Casting the weights to the recipe's narrow format, once for all microbatches of a step.
@@ -45,7 +45,7 @@ Kernel RankProgramBuilder::WeightCastKernel() {
   operation.kind = OperationKind::kMemoryBound;
   operation.memory = {model::MemoryBoundClass::kCast, bytes, 1};
   const compute::KernelCost cost = input_.kernels.Cost(operation);
-  return {cost.duration, cost.memory_bound, cost.memory_traffic, FlopCount(0.0)};
+  return {cost.duration, cost.memory_bound, false, cost.memory_traffic, FlopCount(0.0)};
 }
 
 void RankProgramBuilder::AddPrologue() {
@@ -65,7 +65,7 @@ void RankProgramBuilder::AddPrologue() {
     compute_count_ = writer.Emit(instruction, {});
   };
   if (input_.host.fixed_step.count() > 0) {
-    emit("step overhead", {input_.host.fixed_step, false, Bytes(0), FlopCount(0.0)});
+    emit("step overhead", {input_.host.fixed_step, false, true, Bytes(0), FlopCount(0.0)});
   }
   emit("zero gradients",
        OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));

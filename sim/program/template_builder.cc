@@ -278,7 +278,7 @@ class ActionStream {
 
   [[nodiscard]] Kernel KernelOf(const Operation& op) const {
     const compute::KernelCost cost = context_.kernels->Cost(op);
-    return {cost.duration, cost.memory_bound, cost.memory_traffic, op.flops};
+    return {cost.duration, cost.memory_bound, false, cost.memory_traffic, op.flops};
   }
 
   // `part` of a kernel; the rest is what remains, so that the parts add up to the picosecond.

@@ -41,7 +41,7 @@ network::TransferCost Conditioned(network::TransferCost cost, const GroupConditi
 
 Duration KernelDuration(const program::Kernel& kernel, const RankCondition& condition, RankId rank,
                         const program::Instruction& instruction, const program::Segment& segment) {
-  if (condition.speed == 1.0 && condition.jitter_sigma == 0.0) return kernel.duration;
+  if (condition.nominal()) return kernel.duration;
   double factor = 1.0 / condition.speed;
   if (condition.jitter_sigma > 0.0) {
     const double draw =

@@ -23,6 +23,8 @@ struct RankCondition {
   std::uint64_t jitter_seed = 0;
 
   bool operator==(const RankCondition&) const = default;
+  // Kernels take their nominal time.
+  [[nodiscard]] bool nominal() const { return speed == 1.0 && jitter_sigma == 0.0; }
 };
 
 // What a group suffers: the worst of its members, since all move in lock step.

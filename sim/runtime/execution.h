@@ -49,7 +49,13 @@ struct RankRun {
   double remaining = 0.0;  // picoseconds at full speed, at `updated`
   double rate = 1.0;
   TimePoint updated;
+  TimePoint finish;     // at the present rate
+  TimePoint scheduled;  // of the pending event, never later than `finish`
   std::uint32_t generation = 0;
+  // Accounts of finished kernels, moved to the result when the run ends.
+  Duration compute{0};
+  Duration optimizer{0};
+  double flops = 0.0;
   // Communication kernels on this rank.
   std::int32_t held_multiprocessors = 0;
   double held_memory = 0.0;
@@ -70,6 +76,7 @@ struct GroupRun {
   std::uint32_t generation = 0;
   bool fluid = false;
   GroupCondition condition;
+  network::TransferCost conditioned;  // of the transfer under way, in a group that is not nominal
 };
 
 class Executor {
@@ -113,7 +120,7 @@ class Executor {
   void BeginFlow(std::uint32_t group);
   void FinishTransfer(std::uint32_t group);
   void RequestSolve();
-  [[nodiscard]] network::TransferCost CostOf(std::uint32_t group) const;
+  [[nodiscard]] const network::TransferCost& CostOf(std::uint32_t group) const;
 
   // ---- accounts ----
   void AccountGap(std::uint32_t rank, const LaneState& lane) {
@@ -147,6 +154,7 @@ class Executor {
   std::uint32_t tie_mask_ = 0;
   TimePoint now_;
   bool solve_requested_ = false;
+  bool launches_bind_ = false;  // some launch takes host time
   Fingerprint fingerprint_;
   program::RunResult result_;
   std::vector<program::OpRecord> records_;

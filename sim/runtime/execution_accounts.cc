@@ -133,6 +133,10 @@ Diagnostics Executor::Diagnose() const {
 
 void Executor::Conclude() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    auto& states = result_.ranks[r].states;
+    states[static_cast<std::size_t>(RankState::kCompute)] = ranks_[r].compute;
+    states[static_cast<std::size_t>(RankState::kOptimizer)] = ranks_[r].optimizer;
+    result_.ranks[r].flops = FlopCount(ranks_[r].flops);
     result_.ranks[r].end = ranks_[r].idle_since;
     result_.end = std::max(result_.end, ranks_[r].idle_since);
   }

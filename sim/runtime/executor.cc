@@ -209,11 +209,11 @@ void Executor::Advance(std::uint32_t rank, LaneIndex index) {
     if (Blocked(rank, index, lane, instruction)) return;
     switch (instruction.kind) {
       case InstructionKind::kCompute:
-        if (AwaitsLaunch(rank, index, lane, instruction)) return;
+        if (launches_bind_ && AwaitsLaunch(rank, index, lane, instruction)) return;
         StartKernel(rank, lane, instruction);
         return;
       case InstructionKind::kTransfer:
-        if (AwaitsLaunch(rank, index, lane, instruction)) return;
+        if (launches_bind_ && AwaitsLaunch(rank, index, lane, instruction)) return;
         Post(rank, index, lane, instruction);
         return;
       case InstructionKind::kBegin:
@@ -277,22 +277,30 @@ void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instructio
   lane.status = Status::kRunning;
   lane.posted = now_;
   lane.started = now_;
-  const Segment& segment = run.program->segments[(lane.run - 1)->segment];
-  const Duration nominal =
-      KernelDuration(*run.kernel, run.condition, program_.ranks[rank].rank, instruction, segment);
+  Duration nominal = run.kernel->duration;
+  if (!run.condition.nominal()) {
+    nominal = KernelDuration(*run.kernel, run.condition, program_.ranks[rank].rank, instruction,
+                             run.program->segments[(lane.run - 1)->segment]);
+  }
   run.rate = RateOf(run);
   run.remaining = static_cast<double>(nominal.count());
   run.updated = now_;
-  Push(Phase::kCompletion, rank, now_ + FromPicoseconds(run.remaining / run.rate), run.generation);
+  run.finish = now_ + FromPicoseconds(run.remaining / run.rate);
+  run.scheduled = run.finish;
+  Push(Phase::kCompletion, rank, run.finish, run.generation);
 }
 
 void Executor::FinishKernel(std::uint32_t rank) {
   RankRun& run = ranks_[rank];
+  if (run.finish > now_) {
+    // It was slowed since; the event that was due for its old end moves to the new one.
+    run.scheduled = run.finish;
+    Push(Phase::kCompletion, rank, run.finish, run.generation);
+    return;
+  }
   LaneState& lane = LaneAt(rank, kComputeLane);
-  const program::OperationName& name = run.program->operations[lane.next->operation];
-  const RankState state = name.optimizer ? RankState::kOptimizer : RankState::kCompute;
-  result_.ranks[rank].states[static_cast<std::size_t>(state)] += now_ - lane.started;
-  result_.ranks[rank].flops += run.kernel->flops;
+  (run.kernel->optimizer ? run.optimizer : run.compute) += now_ - lane.started;
+  run.flops += run.kernel->flops.value();
   run.kernel = nullptr;
   run.idle_since = now_;
   if (run.recorded) Record(rank, kComputeLane, lane, Bytes(0));
@@ -316,8 +324,12 @@ void Executor::Hold(std::uint32_t rank, const network::TransferCost& cost, int s
   run.remaining = std::max(0.0, run.remaining);
   run.rate = rate;
   run.updated = now_;
+  run.finish = now_ + FromPicoseconds(run.remaining / rate);
+  // A later end needs no event of its own: the pending one finds out. An earlier end does.
+  if (run.finish >= run.scheduled) return;
+  run.scheduled = run.finish;
   ++run.generation;
-  Push(Phase::kCompletion, rank, now_ + FromPicoseconds(run.remaining / rate), run.generation);
+  Push(Phase::kCompletion, rank, run.finish, run.generation);
 }
 
 // An action begins or ends: no time passes, the accounts change sides.
@@ -365,17 +377,22 @@ void Executor::Post(std::uint32_t rank, LaneIndex index, LaneState& lane,
   if (++group.arrived == program_.groups[g].member_count) StartTransfer(g);
 }
 
-network::TransferCost Executor::CostOf(std::uint32_t g) const {
+const network::TransferCost& Executor::CostOf(std::uint32_t g) const {
   const GroupRun& group = groups_[g];
-  const network::TransferCost& cost =
-      machine_.costs[group.shape * program_.placements.size() +
-                     static_cast<std::size_t>(program_.groups[g].placement)];
-  return group.condition.nominal() ? cost : Conditioned(cost, group.condition, machine_.ports);
+  if (!group.condition.nominal()) return group.conditioned;
+  return machine_.costs[group.shape * program_.placements.size() +
+                        static_cast<std::size_t>(program_.groups[g].placement)];
 }
 
 void Executor::StartTransfer(std::uint32_t g) {
   const program::Group& group = program_.groups[g];
-  const network::TransferCost cost = CostOf(g);
+  if (!groups_[g].condition.nominal()) {
+    groups_[g].conditioned =
+        Conditioned(machine_.costs[groups_[g].shape * program_.placements.size() +
+                                   static_cast<std::size_t>(group.placement)],
+                    groups_[g].condition, machine_.ports);
+  }
+  const network::TransferCost& cost = CostOf(g);
   for (std::uint32_t m = 0; m < group.member_count; ++m) {
     const program::GroupMember& member = program_.members[group.member_begin + m];
     LaneState& lane = LaneAt(member.rank, member.lane);
@@ -393,7 +410,7 @@ void Executor::StartTransfer(std::uint32_t g) {
 
 // The latency is over and bytes begin to move.
 void Executor::BeginFlow(std::uint32_t g) {
-  const network::TransferCost cost = CostOf(g);
+  const network::TransferCost& cost = CostOf(g);
   if (network_.Start(g, static_cast<double>(cost.work.value()), cost.cap, now_)) RequestSolve();
   Push(Phase::kCompletion, static_cast<std::uint32_t>(ranks_.size()) + g, network_.FinishTime(g),
        groups_[g].generation);
@@ -408,7 +425,7 @@ void Executor::RequestSolve() {
 
 void Executor::FinishTransfer(std::uint32_t g) {
   const program::Group& group = program_.groups[g];
-  const network::TransferCost cost = CostOf(g);
+  const network::TransferCost& cost = CostOf(g);
   if (groups_[g].fluid && cost.work.value() > 0 && network_.Finish(g)) RequestSolve();
   groups_[g].arrived = 0;
   for (std::uint32_t m = 0; m < group.member_count; ++m) {
