@@ -165,6 +165,12 @@ std::vector<std::uint32_t> RecordedRanks(const program::Program& program,
 }  // namespace
 
 Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& options) {
+  if (scenario.network.fidelity == network::Fidelity::kFlow ||
+      scenario.network.fidelity == network::Fidelity::kChunk) {
+    return Error(
+        "network.fidelity: flow and chunk are not available yet; endpoint shares the ports of each "
+        "GPU, but no edge of the fabric");
+  }
   CompiledStep compiled;
   Result<schedules::PipelineSchedule> schedule = ScheduleOf(scenario);
   if (!schedule) return tl::unexpected<Diagnostics>(schedule.error());
