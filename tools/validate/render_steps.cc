@@ -1,0 +1,168 @@
+#include "tools/validate/render_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace quadrille::tools {
+namespace {
+
+using report::Align;
+using report::Cell;
+using report::Emphasis;
+using report::TextTable;
+
+constexpr std::size_t kWorstRows = 25;
+
+std::string Percent(double value) { return fmt::format("{:+.1f} %", value * 100.0); }
+std::string Share(double value) { return fmt::format("{:.1f} %", value * 100.0); }
+
+std::vector<Cell> StratumCells(const StratumSummary& stratum) {
+  return {
+      stratum.name,
+      fmt::format("{}", stratum.errors.rows),
+      Share(stratum.errors.median),
+      Share(stratum.errors.mean),
+      Share(stratum.errors.p90),
+      Percent(stratum.errors.bias),
+      std::isnan(stratum.rank_correlation) ? "" : fmt::format("{:.2f}", stratum.rank_correlation)};
+}
+
+nlohmann::ordered_json StratumJson(const StratumSummary& stratum) {
+  nlohmann::ordered_json json = {{"name", stratum.name},
+                                 {"rows", stratum.errors.rows},
+                                 {"median", stratum.errors.median},
+                                 {"mean", stratum.errors.mean},
+                                 {"p90", stratum.errors.p90},
+                                 {"bias", stratum.errors.bias}};
+  json["rank_correlation"] = std::isnan(stratum.rank_correlation)
+                                 ? nlohmann::ordered_json(nullptr)
+                                 : nlohmann::ordered_json(stratum.rank_correlation);
+  return json;
+}
+
+std::string Described(const StepOutcome& row) {
+  const MeasuredStep& s = *row.step;
+  return fmt::format("{}, {} {}, {}, TP{} PP{} CP{}", s.model, s.gpus, s.gpu, s.precision, s.tp,
+                     s.pp, s.cp);
+}
+
+}  // namespace
+
+std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
+                            const std::vector<bool>& counted, const StepSummary& summary,
+                            const report::TableStyle& style) {
+  TextTable strata({{"stratum"},
+                    {"rows", Align::kRight},
+                    {"median", Align::kRight},
+                    {"mean", Align::kRight},
+                    {"p90", Align::kRight},
+                    {"bias", Align::kRight},
+                    {"rank", Align::kRight}});
+  strata.AddRow(StratumCells(summary.overall));
+  strata.AddRule();
+  for (const StratumSummary& stratum : summary.strata) strata.AddRow(StratumCells(stratum));
+  std::string text = "Predicted against measured step time (|predicted / measured - 1|)\n\n" +
+                     strata.Render(style);
+
+  std::vector<const StepOutcome*> worst;
+  std::map<std::string, int> reasons;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const StepOutcome& row = outcomes[i];
+    if (row.status == RowStatus::kOk && counted[i]) worst.push_back(&row);
+    if (row.status != RowStatus::kOk) {
+      ++reasons[fmt::format("{}: {}", NameOf(row.status), row.reason)];
+    }
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const StepOutcome* a, const StepOutcome* b) {
+    return std::abs(a->error()) > std::abs(b->error());
+  });
+  if (worst.size() > kWorstRows) worst.resize(kWorstRows);
+  TextTable rows({{"furthest off"},
+                  {"measured", Align::kRight},
+                  {"predicted", Align::kRight},
+                  {"error", Align::kRight},
+                  {""}});
+  for (const StepOutcome* row : worst) {
+    rows.AddRow({row->step->id, fmt::format("{:.3f} s", row->step->time_s),
+                 fmt::format("{:.3f} s", row->predicted_s), Percent(row->error()),
+                 Described(*row)});
+  }
+  if (!rows.empty()) text += "\n" + rows.Render(style);
+  if (!reasons.empty()) text += "\nNot simulated:\n";
+  for (const auto& [reason, count] : reasons) text += fmt::format("  {:4} {}\n", count, reason);
+  return text;
+}
+
+std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
+                           const std::vector<bool>& counted, const StepSummary& summary) {
+  nlohmann::ordered_json json;
+  json["schema_version"] = 1;
+  json["rows"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const StepOutcome& row = outcomes[i];
+    nlohmann::ordered_json entry = {{"id", row.step->id},
+                                    {"status", NameOf(row.status)},
+                                    {"reason", row.reason},
+                                    {"counted", counted[i] && row.status == RowStatus::kOk},
+                                    {"stack", row.stack}};
+    entry["assumptions"] = nlohmann::ordered_json::array();
+    for (const scenario::Assumption& a : row.assumptions) {
+      entry["assumptions"].push_back({{"key", a.key}, {"value", a.value}, {"reason", a.reason}});
+    }
+    const bool ok = row.status == RowStatus::kOk;
+    const auto when_ok = [&](double value) {
+      return ok ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+    };
+    entry["predicted_s"] = when_ok(row.predicted_s);
+    entry["low_s"] = when_ok(row.low_s);
+    entry["high_s"] = when_ok(row.high_s);
+    entry["measured_s"] = row.step->time_s > 0.0 ? nlohmann::ordered_json(row.step->time_s)
+                                                 : nlohmann::ordered_json(nullptr);
+    entry["error"] = when_ok(ok ? row.error() : 0.0);
+    entry["predicted_memory_gb"] = when_ok(row.predicted_memory_gb);
+    entry["measured_memory_gb"] = row.step->memory_gb > 0.0
+                                      ? nlohmann::ordered_json(row.step->memory_gb)
+                                      : nlohmann::ordered_json(nullptr);
+    entry["out_of_memory"] = row.out_of_memory;
+    json["rows"].push_back(std::move(entry));
+  }
+  json["strata"] = nlohmann::ordered_json::array();
+  for (const StratumSummary& stratum : summary.strata) {
+    json["strata"].push_back(StratumJson(stratum));
+  }
+  json["overall"] = StratumJson(summary.overall);
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string RenderStepCsv(const std::vector<StepOutcome>& outcomes,
+                          const std::vector<bool>& counted) {
+  std::string text =
+      "id,status,reason,counted,stack,predicted_s,low_s,high_s,measured_s,error,"
+      "predicted_memory_gb,measured_memory_gb,assumptions\n";
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const StepOutcome& row = outcomes[i];
+    std::string assumptions;
+    for (const scenario::Assumption& a : row.assumptions) {
+      assumptions +=
+          fmt::format("{}{}={} ({})", assumptions.empty() ? "" : "; ", a.key, a.value, a.reason);
+    }
+    const bool ok = row.status == RowStatus::kOk;
+    const auto number = [&](double value, bool known) {
+      return known ? fmt::format("{}", value) : std::string();
+    };
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", report::CsvField(row.step->id),
+        NameOf(row.status), report::CsvField(row.reason), counted[i] && ok ? 1 : 0,
+        report::CsvField(row.stack), number(row.predicted_s, ok), number(row.low_s, ok),
+        number(row.high_s, ok), number(row.step->time_s, row.step->time_s > 0.0),
+        number(ok ? row.error() : 0.0, ok), number(row.predicted_memory_gb, ok),
+        number(row.step->memory_gb, row.step->memory_gb > 0.0), report::CsvField(assumptions));
+  }
+  return text;
+}
+
+}  // namespace quadrille::tools

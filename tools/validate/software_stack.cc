@@ -1,0 +1,136 @@
+#include "tools/validate/software_stack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "sim/scenario/findings.h"
+#include "sim/scenario/library.h"
+#include "sim/scenario/yaml_reader.h"
+#include "sim/scenario/yaml_tree.h"
+
+namespace quadrille::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using scenario::MapReader;
+
+constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
+
+void ReadFrameworks(MapReader& reader, SoftwareStack* stack) {
+  const scenario::YamlValue* list = reader.Find("frameworks");
+  if (list == nullptr) return;
+  if (!list->is_sequence()) return reader.Error("frameworks", "expected a list");
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    MapReader item(&list->items[i], fmt::format("frameworks.{}", i), &reader.findings());
+    FrameworkMatch match;
+    item.Read("name", &match.framework);
+    item.Read("since", &match.since, {0.0, 1e6});
+    item.Read("before", &match.before, {0.0, 1e6});
+    item.Require({"name"});
+    item.Finish();
+    stack->frameworks.push_back(match);
+  }
+}
+
+void ReadStack(MapReader reader, SoftwareStack* stack) {
+  reader.Read("name", &stack->name);
+  reader.Read("description", &stack->description);
+  reader.Read("source", &stack->source);
+  ReadFrameworks(reader, stack);
+  MapReader attention = reader.Section("attention");
+  for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
+    attention.Read(kGenerations[i], &stack->attention[i]);
+  }
+  attention.Finish();
+  reader.Read("fusions", &stack->fusions);
+  reader.Read("fp8", &stack->fp8);
+  reader.Read("context_algorithm", &stack->context_algorithm);
+  reader.Read("sequence_parallel", &stack->sequence_parallel);
+  reader.Read("distributed_optimizer", &stack->distributed_optimizer);
+  reader.Read("gradient_dtype", &stack->gradient_dtype);
+  reader.Read("gradient_reduce", &stack->gradient_reduce);
+  reader.Read("parameter_gather", &stack->parameter_gather);
+  reader.Read("parameter_gather_with_optimizer_step", &stack->parameter_gather_with_optimizer_step);
+  reader.Read("tensor_overlap", &stack->tensor_overlap);
+  reader.Read("point_to_point", &stack->point_to_point);
+  reader.Read("dropout", &stack->dropout, {0.0, 0.99});
+  reader.Read("cuda_graphs", &stack->cuda_graphs);
+  reader.Read("launch", &stack->launch);
+  reader.Read("fixed_step", &stack->fixed_step);
+  reader.Require({"name", "description", "source"});
+  reader.Finish();
+}
+
+}  // namespace
+
+Result<std::vector<SoftwareStack>> LoadStacks(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+  }
+  if (error || files.empty()) return Error("no software stacks there", {directory, 0, 0});
+  std::sort(files.begin(), files.end());
+  std::vector<SoftwareStack> stacks;
+  Diagnostics problems;
+  for (const std::string& file : files) {
+    const Result<std::string> text = scenario::ReadTextFile(file);
+    if (!text) return tl::unexpected(text.error());
+    scenario::Findings findings;
+    const auto tree = scenario::ParseYaml(*text, file, findings.problems());
+    SoftwareStack stack;
+    if (tree) ReadStack(MapReader(&*tree, "", &findings), &stack);
+    if (stack.name != scenario::Stem(file)) {
+      findings.Error({file, 1, 0}, "name is not the name of the file");
+    }
+    stacks.push_back(std::move(stack));
+    const Diagnostics found = findings.TakeProblems();
+    problems.insert(problems.end(), found.begin(), found.end());
+  }
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+  return stacks;
+}
+
+const SoftwareStack* FindStack(const std::vector<SoftwareStack>& stacks, std::string_view name) {
+  for (const SoftwareStack& stack : stacks) {
+    if (stack.name == name) return &stack;
+  }
+  return nullptr;
+}
+
+const SoftwareStack* StackOf(const std::vector<SoftwareStack>& stacks, std::string_view framework,
+                             std::string_view release) {
+  const double number = ReleaseNumber(release);
+  const SoftwareStack* best = nullptr;
+  std::size_t longest = 0;
+  for (const SoftwareStack& stack : stacks) {
+    for (const FrameworkMatch& match : stack.frameworks) {
+      if (framework.substr(0, match.framework.size()) != match.framework) continue;
+      if (match.since > 0.0 && number < match.since) continue;
+      if (match.before > 0.0 && number >= match.before) continue;
+      if (match.framework.size() <= longest) continue;
+      longest = match.framework.size();
+      best = &stack;
+    }
+  }
+  return best;
+}
+
+double ReleaseNumber(std::string_view release) {
+  const auto digit = [&](std::size_t i) {
+    return i < release.size() && std::isdigit(static_cast<unsigned char>(release[i])) != 0;
+  };
+  std::size_t i = 0;
+  while (i < release.size() && !digit(i)) ++i;
+  double number = 0.0;
+  for (; digit(i); ++i) number = number * 10.0 + (release[i] - '0');
+  if (i >= release.size() || (release[i] != '.' && release[i] != '-')) return number;
+  double unit = 0.1;
+  for (++i; digit(i); ++i, unit /= 10.0) number += unit * (release[i] - '0');
+  return number;
+}
+
+}  // namespace quadrille::tools

@@ -1,0 +1,370 @@
+// The run file is written section by section. Each section takes, in this order: what the row
+// states; what its overlap and notes columns say in words; what the software stack of its framework
+// and release does; and, for virtual stages and recomputation, what sister rows and memory allow.
+#include "tools/validate/step_resolver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "tools/validate/model_text.h"
+
+namespace quadrille::tools {
+namespace {
+
+bool Contains(const std::string& text, std::string_view words) {
+  return text.find(words) != std::string::npos;
+}
+
+bool StartsWith(const std::string& text, std::string_view head) {
+  return text.compare(0, head.size(), head) == 0;
+}
+
+const char* Flag(bool value) { return value ? "true" : "false"; }
+
+// Writes keys of a section and notes those that the row does not state.
+class Section {
+ public:
+  Section(std::string name, ResolvedStep* resolved) : name_(std::move(name)), resolved_(resolved) {
+    resolved_->run_text += name_ + ":\n";
+  }
+  void Stated(std::string_view key, const std::string& value) {
+    resolved_->run_text += fmt::format("  {}: {}\n", key, value);
+  }
+  void Stated(std::string_view key, int value) { Stated(key, fmt::format("{}", value)); }
+  void Assumed(std::string_view key, const std::string& value, const std::string& reason) {
+    Stated(key, value);
+    resolved_->assumptions.push_back({fmt::format("{}.{}", name_, key), value, reason});
+  }
+
+ private:
+  std::string name_;
+  ResolvedStep* resolved_;
+};
+
+std::string OfStack(const SoftwareStack& stack) {
+  return fmt::format("software stack {}", stack.name);
+}
+
+bool SequenceParallel(const MeasuredStep& step, const SoftwareStack& stack) {
+  if (step.tp == 1) return false;
+  return step.seq_parallel.empty() ? stack.sequence_parallel : step.seq_parallel.front() == '1';
+}
+
+bool FullySharded(const MeasuredStep& step) { return step.zero_stage == 3; }
+
+void WriteParallel(const MeasuredStep& step, const SoftwareStack& stack, int virtual_stages,
+                   ResolvedStep* resolved) {
+  Section section("parallel", resolved);
+  section.Stated("tensor", step.tp);
+  section.Stated("pipeline", step.pp);
+  section.Stated("virtual_stages", virtual_stages);
+  section.Stated("context", step.cp);
+  if (step.tp > 1) {
+    const std::string value = Flag(SequenceParallel(step, stack));
+    if (step.seq_parallel.empty()) {
+      section.Assumed("sequence", value, OfStack(stack));
+    } else {
+      section.Stated("sequence", value);
+    }
+  }
+  if (step.experts > 0) {
+    section.Stated("expert", step.ep);
+    if (step.etp > 0) {
+      section.Stated("expert_tensor", step.etp);
+    } else {
+      section.Assumed("expert_tensor", "1", "Megatron-Core's recipes set it when it is not 1");
+    }
+  }
+  if (step.zero_stage >= 0) {
+    section.Stated("zero", step.zero_stage);
+  } else if (!step.dist_opt.empty()) {
+    section.Stated("zero", step.dist_opt.front() == '1' ? 1 : 0);
+  } else {
+    section.Assumed("zero", stack.distributed_optimizer ? "1" : "0", OfStack(stack));
+  }
+  const int replicas = step.gpus / (step.tp * step.pp * step.cp);
+  const int sharded = replicas * step.cp;
+  if (step.fsdp_shard > 0 && step.fsdp_shard < sharded && step.zero_stage > 0) {
+    section.Stated("shard_group", step.fsdp_shard);
+  } else if (Contains(step.overlap, "zero1=8") && sharded > 8) {
+    section.Stated("shard_group", 8);
+  }
+}
+
+void WriteSchedule(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
+  Section section("schedule", resolved);
+  if (StartsWith(step.schedule, "ZB-1p")) return section.Stated("name", "zb-h1");
+  if (StartsWith(step.schedule, "ZB-2p")) return section.Stated("name", "zb-h2");
+  section.Stated("name", virtual_stages > 1 ? "interleaved" : "1f1b");
+}
+
+// `recompute` of the row in a run file's words; `open` stands for a blank.
+std::string RecomputeText(const MeasuredStep& step, const std::string& open,
+                          ResolvedStep* resolved) {
+  const std::string& said = step.recompute;
+  const auto assume = [&](const std::string& value, const std::string& reason) {
+    resolved->assumptions.push_back({"training.recompute", value, reason});
+    return value;
+  };
+  if (StepResolver::RecomputeIsOpen(step)) {
+    return assume(open, said.empty() ? "not stated; the least with which the step fits in memory"
+                                     : "the recipe sets none, and the step fits in memory");
+  }
+  if (said == "none") return "none";
+  if (said == "full") return "full";
+  if (StartsWith(said, "full/block")) {
+    return assume("none", fmt::format("'{}': only some layers are recomputed", said));
+  }
+  if (StartsWith(said, "selective op") || StartsWith(said, "selective layer")) {
+    return assume("[mlp]", fmt::format("'{}' repeats half of the matrix products; the nearest that "
+                                       "can be expressed",
+                                       said));
+  }
+  if (StartsWith(said, "selective:")) {
+    std::string modules = said.substr(std::string_view("selective:").size());
+    modules = modules.substr(0, modules.find_first_of(" ?"));
+    return "[" + modules + "]";
+  }
+  return assume("full", fmt::format("'{}' is not understood", said));
+}
+
+void WriteTraining(const MeasuredStep& step, const SoftwareStack& stack, const std::string& recipe,
+                   const std::string& recompute, ResolvedStep* resolved) {
+  Section section("training", resolved);
+  section.Stated("sequence_length", step.seq_len);
+  section.Stated("micro_batch", step.mbs);
+  section.Stated("global_batch", step.gbs);
+  if (StartsWith(step.precision, "FP8") && !Contains(step.precision, "CS") &&
+      !Contains(step.precision, "MX")) {
+    section.Assumed("precision", recipe, fmt::format("'{}' in {}", step.precision, stack.name));
+  } else {
+    section.Stated("precision", recipe);
+  }
+  section.Stated("recompute", RecomputeText(step, recompute, resolved));
+  if (stack.dropout > 0.0) {
+    section.Assumed("dropout", fmt::format("{}", stack.dropout), OfStack(stack));
+  }
+}
+
+// A layout string that deals the layers as evenly as they go, with embedding and loss counted as
+// slots.
+std::string EvenLayout(int layers, int modules, int stages) {
+  const int slots = layers + 2 + modules;
+  std::string text;
+  int dealt = 0;
+  int taken = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    // The first `slots % stages` stages take one more.
+    const int count = slots / stages + (stage < slots % stages ? 1 : 0);
+    if (stage > 0) text += '|';
+    for (int i = 0; i < count; ++i, ++taken) {
+      if (taken == 0) {
+        text += 'E';
+      } else if (dealt < layers) {
+        text += 't';
+        ++dealt;
+      } else {
+        text += taken < slots - 1 ? 'm' : 'L';
+      }
+    }
+  }
+  return text;
+}
+
+void WriteLayout(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
+  const int stages = step.pp * virtual_stages;
+  if (stages == 1) return;
+  const bool even = step.layers % stages == 0;
+  if (even && step.mtp_layers == 0) return;
+  if (!even && (step.layers + 2) % stages == 0 && step.mtp_layers == 0) {
+    Section section("layout", resolved);
+    section.Assumed("embedding_counts_as_layer", "true",
+                    fmt::format("{} layers do not divide over {} stages, {} do", step.layers,
+                                stages, step.layers + 2));
+    section.Stated("loss_counts_as_layer", "true");
+    return;
+  }
+  Section section("layout", resolved);
+  section.Assumed("pipeline_layout", EvenLayout(step.layers, step.mtp_layers, stages),
+                  fmt::format("{} layers do not divide over {} stages: dealt as evenly as they go",
+                              step.layers, stages));
+}
+
+void WriteKernels(const MeasuredStep& step, const SoftwareStack& stack, ResolvedStep* resolved) {
+  Section section("kernels", resolved);
+  constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
+  const std::string generation = GenerationOf(step.gpu);
+  for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
+    if (generation != kGenerations[i]) continue;
+    section.Assumed("attention", stack.attention[i], OfStack(stack));
+  }
+  section.Assumed("fusions", stack.fusions, OfStack(stack));
+  if (step.cp == 1) return;
+  if (Contains(step.notes, "CP comm type a2a")) {
+    section.Stated("context_algorithm", "ulysses");
+  } else {
+    section.Assumed("context_algorithm", stack.context_algorithm, OfStack(stack));
+  }
+}
+
+void WriteOverlap(const MeasuredStep& step, const SoftwareStack& stack, const std::string& recipe,
+                  int virtual_stages, ResolvedStep* resolved) {
+  const std::string& words = step.overlap;
+  const bool nothing = Contains(words, "all overlap disabled");
+  const bool no_data =
+      nothing || Contains(words, "no DP overlap") || Contains(words, "NOT overlapped");
+  const std::string reason = words.empty() ? OfStack(stack) : fmt::format("'{}'", words);
+  Section section("overlap", resolved);
+  section.Assumed("gradient_reduce", Flag(stack.gradient_reduce && !no_data), reason);
+  const bool gather = stack.parameter_gather && !no_data;
+  section.Assumed("parameter_gather", Flag(gather), reason);
+  const bool with_step = gather && stack.parameter_gather_with_optimizer_step &&
+                         virtual_stages > 1 && !FullySharded(step);
+  if (with_step) section.Assumed("parameter_gather_with_optimizer_step", "true", reason);
+  const bool no_tensor = nothing || Contains(words, "TP overlap off") || recipe == "nvfp4";
+  if (SequenceParallel(step, stack)) {
+    section.Assumed("tensor_parallel", no_tensor ? "none" : stack.tensor_overlap, reason);
+  }
+  if (step.pp > 1) {
+    const bool ahead = stack.point_to_point && !nothing && virtual_stages > 1;
+    section.Assumed("p2p", Flag(ahead), reason);
+  }
+}
+
+void WriteRest(const MeasuredStep& step, const SoftwareStack& stack, ResolvedStep* resolved) {
+  {
+    Section section("optimizer", resolved);
+    const bool pure = Contains(step.overlap, "mode PURE");
+    section.Assumed("gradient_dtype", pure ? "bf16" : stack.gradient_dtype,
+                    pure ? "mixed precision mode PURE" : OfStack(stack));
+  }
+  Section section("host", resolved);
+  section.Assumed("fixed_step", fmt::format("{} us", ToSeconds(stack.fixed_step) * 1e6),
+                  OfStack(stack));
+  section.Assumed("launch", fmt::format("{} us", ToSeconds(stack.launch) * 1e6), OfStack(stack));
+  const bool graphs = stack.cuda_graphs || Contains(step.overlap, "CUDA graphs") ||
+                      Contains(step.notes, "with cuda_graph");
+  section.Stated("cuda_graphs", Flag(graphs));
+}
+
+}  // namespace
+
+std::string ReasonToSkip(const MeasuredStep& step) {
+  if (!step.task.empty() && step.task != "pretrain") {
+    return fmt::format("'{}' is not a pre-training step", step.task);
+  }
+  if (StartsWith(step.arch, "hybrid"))
+    return "hybrid models have Mamba layers, which are not modelled";
+  if (step.time_s <= 0.0) return "no step time was measured";
+  if (step.layers == 0 || step.hidden == 0 || step.heads == 0 || step.vocab == 0) {
+    return "the model's dimensions are incomplete";
+  }
+  if (step.seq_len == 0 || step.mbs == 0 || step.gbs == 0 || step.gpus == 0) {
+    return "sequence length, batch or number of GPUs is not stated";
+  }
+  if (!step.task.empty() || step.arch.empty() || step.arch == "dense" || step.arch == "moe") {
+    return "";
+  }
+  return fmt::format("architecture '{}' is not modelled", step.arch);
+}
+
+std::string RecipeOf(const MeasuredStep& step, const SoftwareStack& stack) {
+  const std::string& said = step.precision;
+  if (said.empty() || StartsWith(said, "BF16")) return "bf16";
+  if (StartsWith(said, "FP16")) return "fp16";
+  if (StartsWith(said, "FP32")) return "fp32";
+  if (StartsWith(said, "MXFP8") || StartsWith(said, "FP8-MX")) return "mxfp8";
+  if (StartsWith(said, "NVFP4")) return "nvfp4";
+  if (StartsWith(said, "FP8-CS") || StartsWith(said, "FP8 tensorwise")) return "fp8-current";
+  if (Contains(said, "block") || Contains(said, "32x32") || StartsWith(said, "FP8 rowwise")) {
+    return "fp8-block";
+  }
+  if (StartsWith(said, "FP8 delayed")) return "fp8-delayed";
+  if (StartsWith(said, "FP8")) return stack.fp8;
+  return "";
+}
+
+bool StepResolver::RecomputeIsOpen(const MeasuredStep& step) {
+  return step.recompute.empty() || step.recompute == "none?";
+}
+
+// Megatron's tables often leave virtual stages out. A row of the same model with as many pipeline
+// ranks that states them is the best witness: first of the same source and GPU.
+const MeasuredStep* StepResolver::SisterWithVirtualStages(const MeasuredStep& step) const {
+  const MeasuredStep* best = nullptr;
+  int best_score = -1;
+  for (const MeasuredStep& other : steps_) {
+    if (other.model != step.model || other.pp != step.pp || other.vp <= 1) continue;
+    if (other.layers != step.layers) continue;
+    const int score = (other.source_id == step.source_id ? 2 : 0) + (other.gpu == step.gpu ? 1 : 0);
+    if (score <= best_score) continue;
+    best_score = score;
+    best = &other;
+  }
+  return best;
+}
+
+int StepResolver::VirtualStagesOf(const MeasuredStep& step, ResolvedStep* resolved) const {
+  if (step.pp == 1) return 1;
+  if (step.vp > 0) return step.vp;
+  const auto assume = [&](int value, const std::string& reason) {
+    resolved->assumptions.push_back({"parallel.virtual_stages", fmt::format("{}", value), reason});
+    return value;
+  };
+  const bool open = step.schedule.empty() || Contains(step.schedule, "?") ||
+                    step.framework.find("Megatron-Core") != std::string::npos;
+  if (open) {
+    if (const MeasuredStep* sister = SisterWithVirtualStages(step)) {
+      return assume(sister->vp, fmt::format("not stated; as in {}, of the same model and pipeline",
+                                            sister->id));
+    }
+  }
+  if (StartsWith(step.schedule, "interleaved")) {
+    for (int stages = 2; stages <= step.layers / step.pp; ++stages) {
+      if (step.layers % (step.pp * stages) == 0) {
+        return assume(stages, "not stated; the fewest that the layers allow");
+      }
+    }
+  }
+  return assume(1, "not stated");
+}
+
+Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
+                                           const std::string& recompute) const {
+  const std::string skip = ReasonToSkip(step);
+  if (!skip.empty()) return Error(skip);
+  const SoftwareStack* stack = step.stack.empty() ? StackOf(stacks_, step.framework, step.release)
+                                                  : FindStack(stacks_, step.stack);
+  if (stack == nullptr) {
+    return Error(step.stack.empty()
+                     ? fmt::format("no software stack lists framework '{}' of '{}'", step.framework,
+                                   step.release)
+                     : fmt::format("there is no software stack named '{}'", step.stack));
+  }
+  const Result<HardwareChoice> hardware = ChooseHardware(step);
+  if (!hardware) return tl::unexpected(hardware.error());
+  const std::string recipe = RecipeOf(step, *stack);
+  if (recipe.empty()) return Error(fmt::format("precision '{}' is not known", step.precision));
+
+  ResolvedStep resolved;
+  resolved.stack = stack->name;
+  resolved.run_text = ModelText(step, &resolved.assumptions);
+  resolved.run_text += fmt::format("cluster: {}\ngpus: {}\n", hardware->cluster, step.gpus);
+  if (step.cluster.empty()) {
+    resolved.assumptions.push_back({"cluster", hardware->cluster, hardware->reason});
+  }
+  if (!hardware->gpu.empty()) resolved.overrides.push_back("cluster.gpu=" + hardware->gpu);
+  const int virtual_stages = VirtualStagesOf(step, &resolved);
+  WriteParallel(step, *stack, virtual_stages, &resolved);
+  WriteSchedule(step, virtual_stages, &resolved);
+  WriteTraining(step, *stack, recipe, recompute, &resolved);
+  WriteLayout(step, virtual_stages, &resolved);
+  WriteKernels(step, *stack, &resolved);
+  WriteOverlap(step, *stack, recipe, virtual_stages, &resolved);
+  WriteRest(step, *stack, &resolved);
+  return resolved;
+}
+
+}  // namespace quadrille::tools

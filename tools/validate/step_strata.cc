@@ -1,0 +1,82 @@
+#include "tools/validate/step_strata.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "sim/base/check.h"
+
+namespace quadrille::tools {
+namespace {
+
+using Rows = std::vector<const StepOutcome*>;
+
+double RankCorrelationOf(const Rows& rows) {
+  std::map<std::tuple<std::string, std::string, int>, Rows> groups;
+  for (const StepOutcome* row : rows) {
+    groups[{row->step->model, row->step->gpu, row->step->gpus}].push_back(row);
+  }
+  double sum = 0.0;
+  double weight = 0.0;
+  for (const auto& [key, members] : groups) {
+    if (members.size() < 3) continue;
+    std::vector<double> predicted;
+    std::vector<double> measured;
+    for (const StepOutcome* row : members) {
+      const double tokens = static_cast<double>(row->step->gbs) * row->step->seq_len;
+      predicted.push_back(tokens / row->predicted_s);
+      measured.push_back(tokens / row->step->time_s);
+    }
+    const double correlation = RankCorrelation(predicted, measured);
+    if (std::isnan(correlation)) continue;
+    sum += correlation * static_cast<double>(members.size());
+    weight += static_cast<double>(members.size());
+  }
+  return weight > 0.0 ? sum / weight : std::numeric_limits<double>::quiet_NaN();
+}
+
+StratumSummary SummaryOf(const std::string& name, const Rows& rows) {
+  std::vector<double> errors;
+  for (const StepOutcome* row : rows) errors.push_back(row->error());
+  return {name, Summarise(errors), RankCorrelationOf(rows)};
+}
+
+// The strata that a row belongs to. The number sorts kinds of strata in the output.
+std::vector<std::pair<int, std::string>> StrataOf(const StepOutcome& row) {
+  const StepStratum& s = row.stratum;
+  std::vector<std::pair<int, std::string>> names = {
+      {0, s.arch},
+      {1, fmt::format("{} {}", s.generation, s.arch)},
+      {2, fmt::format("{} {} {}", s.generation, s.arch, s.precision)},
+      {3, fmt::format("schedule {}", s.schedule)},
+      {4, fmt::format("source {} {}", s.source, s.arch)},
+      {5, fmt::format("stack {}", row.stack)},
+      {6, fmt::format("{} / {} / {} / {} / {}", s.generation, s.arch, s.precision, s.schedule,
+                      s.source)},
+  };
+  return names;
+}
+
+}  // namespace
+
+StepSummary SummariseSteps(const std::vector<StepOutcome>& outcomes,
+                           const std::vector<bool>& counted) {
+  QUADRILLE_CHECK(outcomes.size() == counted.size(), "{} flags for {} rows", counted.size(),
+                  outcomes.size());
+  Rows all;
+  std::map<std::pair<int, std::string>, Rows> strata;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!counted[i] || outcomes[i].status != RowStatus::kOk) continue;
+    all.push_back(&outcomes[i]);
+    for (const auto& name : StrataOf(outcomes[i])) strata[name].push_back(&outcomes[i]);
+  }
+  StepSummary summary;
+  summary.overall = SummaryOf("overall", all);
+  for (const auto& [name, rows] : strata) summary.strata.push_back(SummaryOf(name.second, rows));
+  return summary;
+}
+
+}  // namespace quadrille::tools

@@ -1,0 +1,29 @@
+// Errors of validated rows, overall and by stratum.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/validate/statistics.h"
+#include "tools/validate/step_validation.h"
+
+namespace quadrille::tools {
+
+struct StratumSummary {
+  std::string name;  // "source DGXC", "hopper / dense / fp8"
+  ErrorSummary errors;
+  // Mean over groups of equal model, GPU and number of GPUs, weighted by their rows, of the rank
+  // correlation of tokens per second; NaN without a group of three rows.
+  double rank_correlation = 0.0;
+};
+
+struct StepSummary {
+  StratumSummary overall;
+  std::vector<StratumSummary> strata;
+};
+
+// Over those of `outcomes` that are ok and have `counted` set. REQUIRES: of one size.
+[[nodiscard]] StepSummary SummariseSteps(const std::vector<StepOutcome>& outcomes,
+                                         const std::vector<bool>& counted);
+
+}  // namespace quadrille::tools

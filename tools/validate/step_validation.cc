@@ -1,0 +1,139 @@
+#include "tools/validate/step_validation.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "sim/simulate/simulate.h"
+#include "tools/validate/hardware_choice.h"
+#include "tools/validate/parallel_for.h"
+#include "tools/validate/step_resolver.h"
+
+namespace quadrille::tools {
+namespace {
+
+StepStratum StratumOf(const MeasuredStep& step) {
+  StepStratum stratum;
+  stratum.generation = GenerationOf(step.gpu);
+  stratum.arch = step.experts > 0 ? "moe" : "dense";
+  const auto starts = [&](const char* head) { return step.precision.rfind(head, 0) == 0; };
+  stratum.precision = starts("FP8") || starts("MXFP8") ? "fp8" : starts("NVFP4") ? "fp4" : "16-bit";
+  stratum.schedule = step.zero_stage == 3                       ? "fsdp"
+                     : step.pp == 1                             ? "no pipeline"
+                     : step.schedule.rfind("ZB", 0) == 0        ? "zero bubble"
+                     : step.vp > 1 || step.schedule == "1F1B-I" ? "interleaved"
+                                                                : "1f1b";
+  stratum.source = step.source_id;
+  return stratum;
+}
+
+std::string OneLine(const Diagnostics& problems) {
+  std::string text;
+  for (const Diagnostic& problem : problems) {
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", problem.message);
+  }
+  return text;
+}
+
+// Resolves, loads and simulates one row with `recompute` in place of a blank. True when the outcome
+// is final: it fits, or it failed.
+bool Try(const StepResolver& resolver, const StepValidationOptions& options,
+         const std::string& recompute, StepOutcome* outcome) {
+  const MeasuredStep& step = *outcome->step;
+  Result<ResolvedStep> resolved = resolver.Resolve(step, recompute);
+  if (!resolved) {
+    outcome->status = RowStatus::kSkipped;
+    outcome->reason = OneLine(resolved.error());
+    return true;
+  }
+  outcome->stack = resolved->stack;
+  outcome->assumptions = std::move(resolved->assumptions);
+  outcome->status = RowStatus::kFailed;
+  scenario::LoadOptions load = options.load;
+  load.overrides.insert(load.overrides.begin(), resolved->overrides.begin(),
+                        resolved->overrides.end());
+  Result<scenario::Scenario> scenario =
+      scenario::LoadScenarioText(resolved->run_text, step.id + ".yaml", load);
+  if (!scenario) {
+    outcome->reason = OneLine(scenario.error());
+    return true;
+  }
+  const Result<simulate::Simulation> simulation = simulate::Simulate(*scenario, {});
+  if (!simulation) {
+    outcome->reason = OneLine(simulation.error());
+    return true;
+  }
+  const metrics::StepReport& report = simulation->report;
+  outcome->status = RowStatus::kOk;
+  outcome->predicted_s = ToSeconds(report.step_time);
+  outcome->low_s = outcome->high_s = outcome->predicted_s;
+  double peak = 0.0;
+  for (const metrics::StageReport& stage : report.stages) {
+    peak = std::max(peak, static_cast<double>(stage.peak_memory.value()) * 1e-9);
+  }
+  outcome->predicted_memory_gb = peak;
+  outcome->out_of_memory = report.out_of_memory;
+  outcome->scenario = std::move(*scenario);
+  return !report.out_of_memory;
+}
+
+void ValidateStep(const StepResolver& resolver, const StepValidationOptions& options,
+                  StepOutcome* outcome) {
+  outcome->stratum = StratumOf(*outcome->step);
+  if (Try(resolver, options, kRecomputeLadder[0], outcome)) return;
+  if (!outcome->step->recompute.empty()) return;
+  const StepOutcome unrecomputed = *outcome;
+  for (std::size_t rung = 1; rung < std::size(kRecomputeLadder); ++rung) {
+    if (Try(resolver, options, kRecomputeLadder[rung], outcome)) return;
+  }
+  *outcome = unrecomputed;
+  outcome->assumptions.push_back({"memory", "not enforced", "no recomputation makes the step fit"});
+}
+
+}  // namespace
+
+const char* NameOf(RowStatus status) {
+  switch (status) {
+    case RowStatus::kOk: return "ok";
+    case RowStatus::kSkipped: return "skipped";
+    case RowStatus::kFailed: return "failed";
+  }
+  return "?";
+}
+
+std::vector<StepOutcome> ValidateSteps(const std::vector<MeasuredStep>& steps,
+                                       const std::vector<SoftwareStack>& stacks,
+                                       const StepValidationOptions& options) {
+  const StepResolver resolver(steps, stacks);
+  std::vector<StepOutcome> outcomes(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) outcomes[i].step = &steps[i];
+  ParallelFor(
+      steps.size(), options.threads,
+      [&](std::size_t i) { ValidateStep(resolver, options, &outcomes[i]); }, options.progress);
+  return outcomes;
+}
+
+bool Counts(const MeasuredStep& step) {
+  const bool tier = step.tier.empty() || step.tier == "A" || step.tier == "B";
+  return tier && step.dup_of.empty() && step.consistency.rfind("INCONSISTENT", 0) != 0;
+}
+
+std::vector<bool> NewestReleases(const std::vector<MeasuredStep>& steps) {
+  std::map<std::string, std::size_t> newest;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const MeasuredStep& s = steps[i];
+    const std::string key = fmt::format(
+        "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.source_id, s.model, s.layers,
+        s.gpu, s.gpus, s.seq_len, StratumOf(s).precision, RecipeOf(s, {}), s.tp, s.pp, s.vp, s.cp,
+        s.ep, s.mbs, s.gbs, s.recompute, s.schedule, s.overlap, s.interconnect);
+    const auto [entry, added] = newest.emplace(key, i);
+    if (!added && ReleaseNumber(s.release) > ReleaseNumber(steps[entry->second].release)) {
+      entry->second = i;
+    }
+  }
+  std::vector<bool> flags(steps.size(), false);
+  for (const auto& [key, row] : newest) flags[row] = true;
+  return flags;
+}
+
+}  // namespace quadrille::tools

@@ -1,0 +1,139 @@
+#include "tools/validate_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/report/progress.h"
+#include "sim/report/terminal.h"
+#include "sim/scenario/library.h"
+#include "sim/scenario/scenario_loader.h"
+#include "tools/command_line.h"
+#include "tools/validate/csv_table.h"
+#include "tools/validate/measured_step.h"
+#include "tools/validate/render_steps.h"
+#include "tools/validate/software_stack.h"
+#include "tools/validate/step_strata.h"
+#include "tools/validate/step_validation.h"
+
+namespace quadrille::tools {
+namespace {
+
+constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
+
+struct ValidateArguments {
+  std::string executable;
+  std::string file;
+  std::string format = "table";
+  std::vector<std::string> overrides;
+  std::vector<std::string> scenario_path;
+  std::vector<std::string> only;
+  int threads = 0;
+  bool newest = false;
+};
+
+// The file as a table; on failure prints why and sets `status`.
+std::optional<CsvTable> ReadTable(const std::string& file, int& status) {
+  const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
+  if (!text) {
+    PrintProblems(text.error());
+    status = kFileTrouble;
+    return std::nullopt;
+  }
+  Result<CsvTable> table = CsvTable::Parse(*text, file);
+  if (table) return std::move(*table);
+  PrintProblems(table.error());
+  status = kWrongInput;
+  return std::nullopt;
+}
+
+// Rows whose id begins with one of `only`; all without any.
+std::vector<MeasuredStep> Selected(std::vector<MeasuredStep> steps,
+                                   const std::vector<std::string>& only) {
+  if (only.empty()) return steps;
+  std::vector<MeasuredStep> selected;
+  for (MeasuredStep& step : steps) {
+    for (const std::string& head : only) {
+      if (step.id.rfind(head, 0) != 0) continue;
+      selected.push_back(std::move(step));
+      break;
+    }
+  }
+  return selected;
+}
+
+int ValidateStepsFile(const ValidateArguments& arguments) {
+  int status = kDone;
+  const std::optional<CsvTable> table = ReadTable(arguments.file, status);
+  if (!table) return status;
+  Result<std::vector<MeasuredStep>> read = ReadMeasuredSteps(*table);
+  if (!read) {
+    PrintProblems(read.error());
+    return kWrongInput;
+  }
+  const std::vector<MeasuredStep> steps = Selected(std::move(*read), arguments.only);
+  StepValidationOptions options;
+  options.load.overrides = arguments.overrides;
+  options.load.scenario_path = arguments.scenario_path;
+  options.load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  options.threads = arguments.threads;
+  const Result<std::vector<SoftwareStack>> stacks =
+      LoadStacks(options.load.shipped_directory + "/clusters/stacks");
+  if (!stacks) {
+    PrintProblems(stacks.error());
+    return kFileTrouble;
+  }
+  report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
+  options.progress = [&progress](Ratio done) { progress.Update(done); };
+  const std::vector<StepOutcome> outcomes = ValidateSteps(steps, *stacks, options);
+  progress.Clear();
+  std::vector<bool> counted =
+      arguments.newest ? NewestReleases(steps) : std::vector<bool>(steps.size(), true);
+  for (std::size_t i = 0; i < steps.size(); ++i) counted[i] = counted[i] && Counts(steps[i]);
+  const StepSummary summary = SummariseSteps(outcomes, counted);
+  if (arguments.format == "json") return PrintOutput(RenderStepJson(outcomes, counted, summary));
+  if (arguments.format == "csv") return PrintOutput(RenderStepCsv(outcomes, counted));
+  return PrintOutput(RenderStepTable(outcomes, counted, summary, OutputStyle()));
+}
+
+void AddCommon(CLI::App& command, ValidateArguments& arguments) {
+  command.add_option("file", arguments.file, "CSV file of measurements")
+      ->required()
+      ->type_name("FILE.csv");
+  command
+      .add_option("--set", arguments.overrides,
+                  "Override a key of every run: --set network.fidelity=flow (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--scenario-path", arguments.scenario_path,
+                  "Directory to look names up in (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  command.add_option("--threads", arguments.threads, "Threads to use (default: one per core)")
+      ->check(CLI::Range(1, 256));
+}
+
+}  // namespace
+
+void AddValidateCommand(CLI::App& app, const std::string& executable, int& status) {
+  CLI::App* command = app.add_subcommand("validate", "Compare predictions with measurements");
+  command->require_subcommand(1);
+  auto arguments = std::make_shared<ValidateArguments>();
+  arguments->executable = executable;
+  CLI::App* steps = command->add_subcommand("steps", "Step times of whole training runs");
+  AddCommon(*steps, *arguments);
+  steps->add_option("--format", arguments->format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}));
+  steps->add_option("--only", arguments->only, "Only rows whose id begins so: --only DGXC-,BRIDGE-")
+      ->delimiter(',');
+  steps->add_flag("--newest", arguments->newest,
+                  "Count only the newest release of each configuration");
+  steps->callback([arguments, &status] { status = ValidateStepsFile(*arguments); });
+}
+
+}  // namespace quadrille::tools
