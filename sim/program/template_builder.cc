@@ -84,6 +84,18 @@ class ActionStream {
     return ready;
   }
 
+  // Compute time that this stream needs before its next transfer can be posted.
+  [[nodiscard]] Duration ComputeBeforeTransfer() const {
+    Duration sum{0};
+    for (std::size_t i = next_; i < Operations().size(); ++i) {
+      const Operation& op = Operations()[i];
+      if (!Selected(body_.filter, op.pass)) continue;
+      if (op.kind == OperationKind::kCollective) break;
+      sum += KernelOf(op).duration;
+    }
+    return sum;
+  }
+
   // Emits the next operation together with those collectives and parts that belong to it.
   void EmitNext() {
     const Operation& op = Current();
@@ -374,6 +386,16 @@ class ActionStream {
   std::vector<Wait> ring_producers_;
 };
 
+// Which stream of a fused pair goes on: the one whose next operation has had its inputs for longer;
+// on a tie the one that gets a transfer under way sooner, then the second, the backward.
+bool TakeSecond(const ActionStream& first, const ActionStream& second) {
+  if (first.done() || second.done()) return first.done();
+  const Duration first_ready = first.NextReady();
+  const Duration second_ready = second.NextReady();
+  if (first_ready != second_ready) return second_ready < first_ready;
+  return second.ComputeBeforeTransfer() <= first.ComputeBeforeTransfer();
+}
+
 }  // namespace
 
 std::uint32_t ShapeTable::IndexOf(const network::TransferShape& shape) {
@@ -473,9 +495,7 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   if (second != nullptr) {
     ActionStream other(context, *second, shapes, program, writer, finish);
     while (!leading.done() || !other.done()) {
-      const bool take_other =
-          leading.done() || (!other.done() && other.NextReady() <= leading.NextReady());
-      (take_other ? other : leading).EmitNext();
+      (TakeSecond(leading, other) ? other : leading).EmitNext();
     }
   } else {
     while (!leading.done()) leading.EmitNext();

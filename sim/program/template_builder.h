@@ -76,8 +76,8 @@ struct BuiltTemplate {
 };
 
 // Appends a template to `program` that runs `first` alone or, fused, `first` and `second` merged:
-// at each point the stream whose next operation can start earlier goes first, the backward on a
-// tie. REQUIRES: program.lanes is complete.
+// at each point the stream whose next operation has had its inputs for longer goes on. REQUIRES:
+// program.lanes is complete.
 [[nodiscard]] BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string name,
                                                 const ActionBody& first, const ActionBody* second,
                                                 ShapeTable& shapes, RankProgram& program);
