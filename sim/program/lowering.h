@@ -39,6 +39,8 @@ struct LoweringInput {
   const HostOptions& host;
   const compute::KernelCostModel& kernels;
   const parallel::RankClasses& classes;
+  // The actions of a fused pair one after the other instead of merged.
+  bool serial_pairs = false;
   // Megatron's calls, when every point-to-point call blocks; nullptr otherwise.
   const schedules::LoweredSchedule* blocking_calls = nullptr;
   // Where the given ranks sit relative to each other.

@@ -494,6 +494,7 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   ActionStream leading(context, first, shapes, program, writer, finish);
   if (second != nullptr) {
     ActionStream other(context, *second, shapes, program, writer, finish);
+    while (context.serial_pairs && !leading.done()) leading.EmitNext();
     while (!leading.done() || !other.done()) {
       (TakeSecond(leading, other) ? other : leading).EmitNext();
     }

@@ -62,6 +62,7 @@ struct TemplateContext {
   const TensorOverlapTable* tensor_overlap = nullptr;
   std::int32_t tensor_degree = 1;
   Duration host_launch{0};
+  bool serial_pairs = false;  // the second action of a pair after the first instead of beside it
   std::int32_t gather_ahead = 1;  // pieces gathered before they are needed (FSDP's prefetch)
   // Alone time of a transfer, for the static order of a fused pair only.
   std::function<Duration(const network::TransferShape&)> transfer_time;

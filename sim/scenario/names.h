@@ -120,7 +120,7 @@ inline constexpr Named<parallel::DataSharding> kShardings[] = {
     {"full", parallel::DataSharding::kFull},
 };
 inline constexpr Named<schedules::PairCost> kPairCosts[] = {
-    {"sum", schedules::PairCost::kSum},
+    {"simulated", schedules::PairCost::kSum},  // in a replay the two streams run beside each other
     {"serial", schedules::PairCost::kSerial},
 };
 inline constexpr Named<program::TensorOverlapMethod> kTensorOverlapMethods[] = {

@@ -221,19 +221,21 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     if (!lowered) return tl::unexpected<Diagnostics>(lowered.error());
     calls = std::move(*lowered);
   }
-  compiled.program = program::Lower({.model = scenario.model,
-                                     .execution = execution,
-                                     .ranks = ranks,
-                                     .schedule = compiled.schedule,
-                                     .layout = compiled.layout,
-                                     .overlap = scenario.overlap,
-                                     .optimizer = scenario.optimizer,
-                                     .host = scenario.host,
-                                     .kernels = kernels,
-                                     .classes = classes,
-                                     .blocking_calls = blocking ? &calls : nullptr,
-                                     .placement_of = placement_of,
-                                     .alone = alone});
+  compiled.program = program::Lower(
+      {.model = scenario.model,
+       .execution = execution,
+       .ranks = ranks,
+       .schedule = compiled.schedule,
+       .layout = compiled.layout,
+       .overlap = scenario.overlap,
+       .optimizer = scenario.optimizer,
+       .host = scenario.host,
+       .kernels = kernels,
+       .classes = classes,
+       .serial_pairs = scenario.schedule.request.costs.pair_cost == schedules::PairCost::kSerial,
+       .blocking_calls = blocking ? &calls : nullptr,
+       .placement_of = placement_of,
+       .alone = alone});
   compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,
                                                    scenario.network.fidelity);
   compiled.machine.ports = ports;
