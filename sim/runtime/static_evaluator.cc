@@ -109,6 +109,8 @@ class Sweep {
                         const Instruction& instruction) const {
     const SweepRank& run = ranks_[rank];
     const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
+    // Flat lanes are launched with the step; the host's later waits do not hold them.
+    if (segment.role == program::SegmentRole::kFlat) return 0;
     return (segment.launch_base + instruction.launch_offset).count() + run.host_shift;
   }
 
