@@ -10,6 +10,7 @@
 #include "sim/base/log.h"
 #include "sim/report/version.h"
 #include "tools/command_line.h"
+#include "tools/plan_command.h"
 #include "tools/replay_command.h"
 #include "tools/schedules_command.h"
 
@@ -29,6 +30,7 @@ int Run(int argc, char** argv) {
   app.parse_complete_callback([&verbosity] { quadrille::SetLogVerbosity(verbosity); });
   int status = quadrille::tools::kDone;
   const std::string executable = argv[0];
+  quadrille::tools::AddPlanCommand(app, executable, status);
   quadrille::tools::AddReplayCommand(app, executable, status);
   quadrille::tools::AddSchedulesCommand(app, status);
   try {

@@ -1,0 +1,121 @@
+#include "tools/plan/expert_parallel.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/model/counts.h"
+#include "sim/report/number_text.h"
+#include "tools/plan/layer_traffic.h"
+#include "tools/plan/stage_parameters.h"
+#include "tools/plan/tensor_parallel.h"
+
+namespace quadrille::plan {
+namespace {
+
+// What the comparison divides the model by when it does without EP.
+constexpr std::int32_t kDenseDegree = 8;
+
+std::int32_t LastExpertLayer(const model::TransformerConfig& model) {
+  for (std::int32_t layer = model.layers - 1; layer > 0; --layer) {
+    if (model.IsExpertLayer(layer)) return layer;
+  }
+  return 0;
+}
+
+void AddWeights(const scenario::Scenario& scenario, AccountTable* table) {
+  const parallel::ParallelConfig& config = scenario.parallel;
+  const ParameterCount total = model::CountParameters(scenario.model).total;
+  const auto add = [&](const std::string& name, const model::Sharding& sharding,
+                       std::int64_t degree) {
+    const ParameterCount even = DividedEvenly(total, config.pipeline, degree);
+    const auto stages = StageHoldings(scenario, sharding);
+    Amount exact = std::monostate();
+    Amount exact_bytes = std::monostate();
+    if (stages) {
+      const StageHolding fullest = Fullest(*stages);
+      const ParameterCount held = fullest.parameters.dense + fullest.parameters.expert;
+      exact = held;
+      exact_bytes = Bytes(2 * held.value());
+    }
+    table->rows.push_back(
+        {name, even, Bytes(2 * even.value()), std::move(exact), std::move(exact_bytes)});
+  };
+  add(fmt::format("this run: TP {}, PP {}, EP {}", config.tensor, config.pipeline, config.expert),
+      config.layer_sharding(), static_cast<std::int64_t>(config.tensor) * config.expert);
+  model::Sharding dense = config.layer_sharding();
+  dense.tensor = kDenseDegree;
+  dense.expert = 1;
+  dense.expert_tensor = kDenseDegree;
+  add(fmt::format("as if dense: TP {}, PP {}, EP 1", kDenseDegree, config.pipeline), dense,
+      kDenseDegree);
+}
+
+}  // namespace
+
+ParameterCount DividedEvenly(ParameterCount total, std::int64_t pipeline, std::int64_t degree) {
+  const double share = static_cast<double>(pipeline) * static_cast<double>(degree);
+  return ParameterCount(std::llround(static_cast<double>(total.value()) / share));
+}
+
+Bytes AllToAllSent(std::int64_t tokens, std::int64_t top_k, std::int64_t hidden,
+                   std::int64_t expert, double bytes_per_element) {
+  const double share = static_cast<double>(expert - 1) / static_cast<double>(expert);
+  return Scale(Bytes(tokens * top_k * hidden), share * bytes_per_element);
+}
+
+Account DescribeExpertParallel(const scenario::Scenario& scenario) {
+  Account account{.key = "expert_parallel",
+                  .title = "Expert parallelism against tensor parallelism",
+                  .figures = {},
+                  .tables = {},
+                  .remarks = {}};
+  const model::TransformerConfig& model = scenario.model;
+  if (!model.experts.enabled()) {
+    account.remarks.emplace_back("The model has no experts.");
+    return account;
+  }
+  AccountTable weights;
+  weights.key = "weights";
+  weights.title = "weights on one GPU";
+  weights.columns = {{"layout", "layout"},
+                     {"even_parameters", "total / PP / degree"},
+                     {"even_bytes", "in 16 bits"},
+                     {"parameters", "fullest stage, counted"},
+                     {"bytes", "in 16 bits "}};
+  AddWeights(scenario, &weights);
+  weights.formula = "total / PP / (TP x EP), 2 B each; counted: the pieces of the stage";
+  account.tables.push_back(std::move(weights));
+  account.remarks.emplace_back(
+      "EP divides the routed experts alone: attention, shared experts, dense layers and embeddings "
+      "are on every GPU of the stage, and stages differ in what they hold. The even division "
+      "leaves that out.");
+
+  const std::int64_t tokens = scenario.execution.tokens();
+  const std::int64_t expert = scenario.parallel.expert;
+  const std::int64_t top_k = model.experts.top_k;
+  const double bytes = BytesPerElement(scenario.execution.expert_dispatch_type);
+  if (expert > 1) {
+    account.figures.push_back(
+        {"dispatch_bytes", "dispatch, layer and microbatch",
+         AllToAllSent(tokens, top_k, model.hidden, expert, bytes),
+         fmt::format("(EP-1)/EP x {} tokens x top-{} x {} x {:g} B", tokens, top_k, model.hidden,
+                     bytes),
+         "Every copy counted; tokens that go to several experts of one node can travel once."});
+    account.figures.push_back({"combine_bytes", "combine, layer and microbatch",
+                               AllToAllSent(tokens, top_k, model.hidden, expert, 2.0),
+                               "the same in 16 bits", ""});
+    const PassTraffic layer =
+        LayerTraffic(scenario, model::Axis::kExpert, expert, LastExpertLayer(model));
+    account.figures.push_back(
+        {"simulated_bytes", "as simulated, forward and backward", layer.total(),
+         fmt::format("{} all-to-alls of the layer's operations", layer.collectives), ""});
+  }
+  const TensorTraffic tp = TensorTrafficOf(1, tokens, model.hidden, kDenseDegree);
+  account.figures.push_back({"tensor_bytes", "TP 8 instead, layer and microbatch", tp.layer,
+                             fmt::format("4 all-reduces of {} tokens x {}", tokens, model.hidden),
+                             "TP sends in every layer, EP in expert layers alone."});
+  return account;
+}
+
+}  // namespace quadrille::plan
