@@ -52,6 +52,15 @@ Duration KernelDuration(const program::Kernel& kernel, const RankCondition& cond
   return Scale(kernel.duration, factor);
 }
 
+bool LaunchesBind(const program::RankProgram& program) {
+  for (const program::Template& body : program.templates) {
+    for (const program::Instruction& instruction : body.instructions) {
+      if (instruction.launch_offset.count() > 0) return true;
+    }
+  }
+  return false;
+}
+
 RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
                           std::uint64_t seed) {
   RankCondition condition;

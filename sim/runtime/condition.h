@@ -51,6 +51,9 @@ struct GroupCondition {
                                       RankId rank, const program::Instruction& instruction,
                                       const program::Segment& segment);
 
+// Some launch of the program takes host time.
+[[nodiscard]] bool LaunchesBind(const program::RankProgram& program);
+
 // The condition of global rank `rank` under all `perturbations`, which multiply. `seed` is the
 // run's.
 [[nodiscard]] RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,

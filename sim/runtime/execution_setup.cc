@@ -42,11 +42,7 @@ void Executor::PrepareRanks() {
       lanes_.push_back(state);
       total_operations_ += run.program->lane_totals[lane];
     }
-    for (const program::Template& body : run.program->templates) {
-      for (const program::Instruction& instruction : body.instructions) {
-        launches_bind_ = launches_bind_ || instruction.launch_offset.count() > 0;
-      }
-    }
+    launches_bind_ = launches_bind_ || LaunchesBind(*run.program);
     for (const Segment& segment : run.program->segments) {
       if (segment.role != SegmentRole::kAction) continue;
       ++run.actions_left;

@@ -120,7 +120,8 @@ class Sweep {
   void Complete(std::uint32_t rank, LaneIndex index, SweepLane& lane, std::int64_t end);
   void Mark(std::uint32_t rank, const SweepLane& lane, const Instruction& instruction,
             std::int64_t at);
-  void Post(std::uint32_t rank, LaneIndex index, SweepLane& lane, const Instruction& instruction,
+  // Returns whether the transfer is complete at once: a folded group of one class meets itself.
+  bool Post(std::uint32_t rank, LaneIndex index, SweepLane& lane, const Instruction& instruction,
             std::int64_t at);
   Result<program::RunResult> Conclude();
 
@@ -132,6 +133,7 @@ class Sweep {
   std::vector<SweepGroup> groups_;
   std::vector<std::int64_t> history_;
   std::vector<std::pair<std::uint32_t, LaneIndex>> ready_;
+  bool launches_bind_ = false;
   Fingerprint fingerprint_;
   program::RunResult result_;
 };
@@ -146,6 +148,7 @@ void Sweep::Prepare() {
     run.first_lane = static_cast<std::uint32_t>(lanes_.size());
     run.condition = ConditionOf(program_.ranks[r].rank, options_.perturbations, options_.seed);
     result_.ranks[r].spans.resize(run.program->segments.size());
+    launches_bind_ = launches_bind_ || LaunchesBind(*run.program);
     for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
       SweepLane state;
       state.run = run.program->lane_runs[lane].data();
@@ -174,9 +177,10 @@ void Sweep::Prepare() {
 std::int64_t Sweep::KernelTime(std::uint32_t rank, const SweepLane& lane,
                                const Instruction& instruction) const {
   const SweepRank& run = ranks_[rank];
-  const program::Segment& segment = run.program->segments[(lane.run - 1)->segment];
-  return KernelDuration(run.program->kernels[instruction.cost], run.condition,
-                        program_.ranks[rank].rank, instruction, segment)
+  const program::Kernel& kernel = run.program->kernels[instruction.cost];
+  if (run.condition.nominal()) return kernel.duration.count();
+  return KernelDuration(kernel, run.condition, program_.ranks[rank].rank, instruction,
+                        run.program->segments[(lane.run - 1)->segment])
       .count();
 }
 
@@ -197,13 +201,13 @@ void Sweep::Advance(std::uint32_t rank, LaneIndex index) {
     if (!WaitsMet(rank, index, lane, instruction, start)) return;
     switch (instruction.kind) {
       case InstructionKind::kCompute:
-        start = std::max(start, LaunchOf(rank, lane, instruction));
+        if (launches_bind_) start = std::max(start, LaunchOf(rank, lane, instruction));
         Complete(rank, index, lane, start + KernelTime(rank, lane, instruction));
         break;
       case InstructionKind::kTransfer:
-        start = std::max(start, LaunchOf(rank, lane, instruction));
-        Post(rank, index, lane, instruction, start);
-        return;
+        if (launches_bind_) start = std::max(start, LaunchOf(rank, lane, instruction));
+        if (!Post(rank, index, lane, instruction, start)) return;
+        break;
       case InstructionKind::kBegin:
       case InstructionKind::kEnd:
         Mark(rank, lane, instruction, start);
@@ -250,7 +254,7 @@ void Sweep::Mark(std::uint32_t rank, const SweepLane& lane, const Instruction& i
   if (segment.host_waits) run.host_shift = at - segment.launch_base.count();
 }
 
-void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
+bool Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
                  const Instruction& instruction, std::int64_t at) {
   const auto g = static_cast<std::size_t>(program_.ranks[rank].group_of_lane[index]);
   SweepGroup& group = groups_[g];
@@ -258,7 +262,7 @@ void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
   group.latest = group.arrived == 0 ? at : std::max(group.latest, at);
   group.shape = instruction.cost;
   lane.posted = true;
-  if (++group.arrived < members.member_count) return;
+  if (++group.arrived < members.member_count) return false;
   const network::TransferCost& cost = machine_.costs[group.shape * program_.placements.size() +
                                                      static_cast<std::size_t>(members.placement)];
   const Duration alone = group.condition.nominal()
@@ -266,6 +270,11 @@ void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
                              : Conditioned(cost, group.condition, machine_.ports).alone;
   const std::int64_t end = group.latest + alone.count();
   group.arrived = 0;
+  if (members.member_count == 1) {
+    lane.posted = false;
+    Complete(rank, index, lane, end);
+    return true;
+  }
   for (std::uint32_t m = 0; m < members.member_count; ++m) {
     const program::GroupMember& member = program_.members[members.member_begin + m];
     SweepLane& other = LaneAt(member.rank, member.lane);
@@ -273,6 +282,7 @@ void Sweep::Post(std::uint32_t rank, LaneIndex index, SweepLane& lane,
     Complete(member.rank, member.lane, other, end);
     ready_.push_back({member.rank, member.lane});
   }
+  return false;
 }
 
 Result<program::RunResult> Sweep::Conclude() {
