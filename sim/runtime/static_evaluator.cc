@@ -31,11 +31,20 @@ struct SweepLane {
   bool posted = false;
 };
 
+// What an action does to its lanes, relative to its begin, when all of them are at rest then and no
+// other rank takes part: the same every time, so it is swept once and added from then on.
+struct ActionMemo {
+  bool eligible = false;
+  std::vector<std::int64_t> ends;  // by lane, then instruction; empty until first swept
+};
+
 struct SweepRank {
   const program::RankProgram* program = nullptr;
   std::uint32_t first_lane = 0;
   RankCondition condition;
   std::int64_t host_shift = 0;
+  std::vector<ActionMemo> memos;  // by template
+  bool recording = false;         // the action under way began with all its lanes at rest
 };
 
 struct SweepGroup {
@@ -117,6 +126,11 @@ class Sweep {
   std::int64_t KernelTime(std::uint32_t rank, const SweepLane& lane,
                           const Instruction& instruction) const;
   void Advance(std::uint32_t rank, LaneIndex index);
+  [[nodiscard]] bool Eligible(std::size_t rank, const program::Template& body) const;
+  [[nodiscard]] bool AtRest(std::uint32_t rank, std::uint32_t segment, std::int64_t begin);
+  bool Recall(std::uint32_t rank, std::int64_t begin);
+  void Memorise(std::uint32_t rank);
+  void WakeWaiters(std::uint32_t rank, SweepLane& lane);
   void Complete(std::uint32_t rank, LaneIndex index, SweepLane& lane, std::int64_t end);
   void Mark(std::uint32_t rank, const SweepLane& lane, const Instruction& instruction,
             std::int64_t at);
@@ -172,6 +186,11 @@ void Sweep::Prepare() {
       groups_[g].condition.Join(ranks_[program_.members[group.member_begin + m].rank].condition);
     }
   }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (const program::Template& body : ranks_[r].program->templates) {
+      ranks_[r].memos.push_back({Eligible(r, body), {}});
+    }
+  }
 }
 
 std::int64_t Sweep::KernelTime(std::uint32_t rank, const SweepLane& lane,
@@ -209,10 +228,103 @@ void Sweep::Advance(std::uint32_t rank, LaneIndex index) {
         if (!Post(rank, index, lane, instruction, start)) return;
         break;
       case InstructionKind::kBegin:
-      case InstructionKind::kEnd:
+        if (Recall(rank, start)) break;
         Mark(rank, lane, instruction, start);
         Complete(rank, index, lane, start);
         break;
+      case InstructionKind::kEnd:
+        Mark(rank, lane, instruction, start);
+        Complete(rank, index, lane, start);
+        Memorise(rank);
+        break;
+    }
+  }
+}
+
+// An action whose lanes meet nobody else and do not run ahead, on a rank whose kernels always take
+// the same time.
+bool Sweep::Eligible(std::size_t rank, const program::Template& body) const {
+  const SweepRank& run = ranks_[rank];
+  if (launches_bind_ || run.condition.jitter_sigma > 0.0) return false;
+  for (std::size_t lane = 1; lane < run.program->lanes.size(); ++lane) {
+    if (body.lane_begin[lane] == body.lane_begin[lane + 1]) continue;
+    const program::LaneKind kind = run.program->lanes[lane].kind;
+    const auto group = static_cast<std::size_t>(program_.ranks[rank].group_of_lane[lane]);
+    if (program_.groups[group].member_count > 1 || kind == program::LaneKind::kParameterGather ||
+        kind == program::LaneKind::kGradientReduce) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Every lane of the segment is about to run its first instruction there and was done before
+// `begin`.
+bool Sweep::AtRest(std::uint32_t rank, std::uint32_t segment, std::int64_t begin) {
+  const SweepRank& run = ranks_[rank];
+  const program::Template& body = run.program->templates[run.program->segments[segment].body];
+  for (std::size_t i = 1; i < run.program->lanes.size(); ++i) {
+    if (body.lane_begin[i] == body.lane_begin[i + 1]) continue;
+    const SweepLane& lane = LaneAt(rank, static_cast<LaneIndex>(i));
+    if (lane.posted || lane.next == lane.end || (lane.run - 1)->segment != segment ||
+        lane.next != lane.body->instructions.data() + (lane.run - 1)->begin ||
+        (lane.done > 0 && lane.history[lane.done - 1] > begin)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Replays a memorised action that begins at `begin`; false when it has to be swept.
+bool Sweep::Recall(std::uint32_t rank, std::int64_t begin) {
+  SweepRank& run = ranks_[rank];
+  const std::uint32_t segment = (LaneAt(rank, program::kComputeLane).run - 1)->segment;
+  const std::uint32_t body_index = run.program->segments[segment].body;
+  ActionMemo& memo = run.memos[body_index];
+  run.recording = memo.eligible && AtRest(rank, segment, begin);
+  if (!run.recording || memo.ends.empty()) return false;
+  const program::Template& body = run.program->templates[body_index];
+  const std::int64_t* end = memo.ends.data();
+  for (std::size_t i = 0; i < run.program->lanes.size(); ++i) {
+    const std::uint32_t count = body.lane_begin[i + 1] - body.lane_begin[i];
+    if (count == 0) continue;
+    SweepLane& lane = LaneAt(rank, static_cast<LaneIndex>(i));
+    const auto entity = run.first_lane + static_cast<std::uint32_t>(i);
+    for (std::uint32_t k = 0; k < count; ++k, ++end) {
+      const std::int64_t at = begin + *end;
+      fingerprint_.Add(TimePoint(Duration(at)), entity, static_cast<std::uint64_t>(lane.done));
+      lane.history[lane.done++] = at;
+    }
+    lane.next = lane.end;
+    result_.operations += count;
+    if (i > 0) ready_.push_back({rank, static_cast<LaneIndex>(i)});
+  }
+  program::ActionSpan& span = result_.ranks[rank].spans[segment];
+  span.begin = TimePoint(Duration(begin));
+  SweepLane& compute = LaneAt(rank, program::kComputeLane);
+  span.end = TimePoint(Duration(compute.history[compute.done - 1]));
+  for (std::size_t i = 0; i < run.program->lanes.size(); ++i) {
+    WakeWaiters(rank, LaneAt(rank, static_cast<LaneIndex>(i)));
+  }
+  return true;
+}
+
+// Remembers an action that has just ended and began with its lanes at rest.
+void Sweep::Memorise(std::uint32_t rank) {
+  SweepRank& run = ranks_[rank];
+  if (!run.recording) return;
+  run.recording = false;
+  const std::uint32_t segment = (LaneAt(rank, program::kComputeLane).run - 1)->segment;
+  const std::uint32_t body_index = run.program->segments[segment].body;
+  const program::Template& body = run.program->templates[body_index];
+  const std::int64_t begin = result_.ranks[rank].spans[segment].begin.time_since_epoch().count();
+  std::vector<std::int64_t>& ends = run.memos[body_index].ends;
+  const std::int32_t* base = run.program->BaseCounts(segment);
+  for (std::size_t i = 0; i < run.program->lanes.size(); ++i) {
+    const std::uint32_t count = body.lane_begin[i + 1] - body.lane_begin[i];
+    const SweepLane& lane = LaneAt(rank, static_cast<LaneIndex>(i));
+    for (std::uint32_t k = 0; k < count; ++k) {
+      ends.push_back(lane.history[base[i] + static_cast<std::int32_t>(k)] - begin);
     }
   }
 }
@@ -223,6 +335,10 @@ void Sweep::Complete(std::uint32_t rank, LaneIndex index, SweepLane& lane, std::
   lane.history[lane.done++] = end;
   ++lane.next;
   ++result_.operations;
+  WakeWaiters(rank, lane);
+}
+
+void Sweep::WakeWaiters(std::uint32_t rank, SweepLane& lane) {
   if (lane.done < lane.next_wake) return;
   std::uint64_t waiters = lane.waiters;
   lane.waiters = 0;
