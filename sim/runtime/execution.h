@@ -89,7 +89,9 @@ class Executor {
   void PrepareRanks();
   void PrepareGroups();
   void PrepareNetwork();
-  [[nodiscard]] std::vector<double> PortDemand() const;
+  [[nodiscard]] const network::TransferCost* FirstCost(std::uint32_t group) const;
+  [[nodiscard]] double LargestCap(std::uint32_t group) const;
+  [[nodiscard]] std::vector<network::PortLoad> EndpointLoads(std::uint32_t group) const;
 
   // ---- lanes ----
   LaneState& LaneAt(std::uint32_t rank, program::LaneIndex lane) {

@@ -64,85 +64,96 @@ void Executor::PrepareGroups() {
   }
 }
 
-// Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;
-// point-to-point one.
-std::vector<double> Executor::PortDemand() const {
-  std::vector<double> demand(ranks_.size() * 4, 0.0);
-  std::vector<double> largest;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const program::RankProgram& rank_program = *ranks_[r].program;
-    for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
-      const auto group = static_cast<std::uint32_t>(program_.ranks[r].group_of_lane[lane]);
-      const auto placement = static_cast<std::size_t>(program_.groups[group].placement);
-      double nvlink = 0.0;
-      double nic = 0.0;
-      for (const program::LaneRun& run : rank_program.lane_runs[lane]) {
-        const program::Template& body =
-            rank_program.templates[rank_program.segments[run.segment].body];
-        for (std::uint32_t i = run.begin; i < run.end; ++i) {
-          const network::TransferCost& cost =
-              machine_.costs[body.instructions[i].cost * program_.placements.size() + placement];
-          nvlink = std::max(nvlink, cost.cap.value() * cost.nvlink_load);
-          nic = std::max(nic, cost.cap.value() * cost.nic_load);
-        }
-      }
-      const LaneKind kind = rank_program.lanes[lane].kind;
-      const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-      const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-      if (!receives) demand[4 * r] += nvlink;
-      if (!sends) demand[4 * r + 1] += nvlink;
-      if (!receives) demand[4 * r + 2] += nic;
-      if (!sends) demand[4 * r + 3] += nic;
+// The price of a member's first transfer that moves something; loads on ports do not depend on the
+// shape within one placement, but for all-to-alls of differing deduplication, which share one
+// coefficient.
+const network::TransferCost* Executor::FirstCost(std::uint32_t g) const {
+  const program::Group& group = program_.groups[g];
+  const program::GroupMember& member = program_.members[group.member_begin];
+  const program::RankProgram& rank_program = *ranks_[member.rank].program;
+  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
+    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      const network::TransferCost& cost =
+          machine_.costs[body.instructions[i].cost * program_.placements.size() +
+                         static_cast<std::size_t>(group.placement)];
+      if (cost.work.value() > 0) return &cost;
     }
   }
-  return demand;
+  return nullptr;
+}
+
+// The fastest that any transfer of a group goes.
+double Executor::LargestCap(std::uint32_t g) const {
+  const program::Group& group = program_.groups[g];
+  const program::GroupMember& member = program_.members[group.member_begin];
+  const program::RankProgram& rank_program = *ranks_[member.rank].program;
+  double cap = 0.0;
+  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
+    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      cap = std::max(cap, machine_
+                              .costs[body.instructions[i].cost * program_.placements.size() +
+                                     static_cast<std::size_t>(group.placement)]
+                              .cap.value());
+    }
+  }
+  return cap;
+}
+
+// Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;
+// point-to-point one.
+std::vector<network::PortLoad> Executor::EndpointLoads(std::uint32_t g) const {
+  std::vector<network::PortLoad> loads;
+  const network::TransferCost* cost = FirstCost(g);
+  if (cost == nullptr) return loads;
+  const program::Group& group = program_.groups[g];
+  for (std::uint32_t m = 0; m < group.member_count; ++m) {
+    const program::GroupMember& member = program_.members[group.member_begin + m];
+    const LaneKind kind = ranks_[member.rank].program->lanes[member.lane].kind;
+    const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
+    const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
+    for (std::uint32_t port = 0; port < 4; ++port) {
+      const bool outward = port % 2 == 0;
+      const double load = port < 2 ? cost->nvlink_load : cost->nic_load;
+      if ((outward && receives) || (!outward && sends) || load <= 0.0) continue;
+      loads.push_back({4 * member.rank + port, load});
+    }
+  }
+  return loads;
 }
 
 void Executor::PrepareNetwork() {
-  const bool shares = machine_.network.fidelity == network::Fidelity::kEndpoint ||
-                      machine_.network.fidelity == network::Fidelity::kFlow;
-  if (!shares) return;
+  const network::Fidelity fidelity = machine_.network.fidelity;
+  if (fidelity != network::Fidelity::kEndpoint && fidelity != network::Fidelity::kFlow) return;
   std::vector<BytesPerSecond> capacities;
   for (const RankRun& run : ranks_) {
-    for (int direction = 0; direction < 2; ++direction) {
-      capacities.push_back(machine_.ports.nvlink * run.condition.nvlink);
-    }
-    for (int direction = 0; direction < 2; ++direction) {
-      capacities.push_back(machine_.ports.nic * run.condition.nic);
+    const BytesPerSecond nvlink = machine_.ports.nvlink * run.condition.nvlink;
+    const BytesPerSecond nic = machine_.ports.nic * run.condition.nic;
+    capacities.insert(capacities.end(), {nvlink, nvlink, nic, nic});
+  }
+  std::vector<std::vector<network::PortLoad>> loads(groups_.size());
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) loads[g] = EndpointLoads(g);
+  if (fidelity == network::Fidelity::kFlow) {
+    for (const FabricEdge& edge : machine_.fabric) {
+      for (const auto& [group, load] : edge.loads) {
+        loads[group].push_back({static_cast<network::PortIndex>(capacities.size()), load});
+      }
+      capacities.push_back(edge.capacity);
     }
   }
-  const std::vector<double> demand = PortDemand();
+  // A port whose groups all fit at full caps can never throttle anybody.
+  std::vector<double> demand(capacities.size(), 0.0);
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    const double cap = LargestCap(g);
+    for (const network::PortLoad& load : loads[g]) demand[load.port] += cap * load.load;
+  }
   network_ = network::FluidNetwork(capacities, groups_.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const program::Group& group = program_.groups[g];
-    // Loads do not depend on the shape within one placement, but for all-to-all against the rest of
-    // a lane; take those of the first shape that moves something.
-    std::vector<network::PortLoad> loads;
-    for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      const program::GroupMember& member = program_.members[group.member_begin + m];
-      const program::RankProgram& rank_program = *ranks_[member.rank].program;
-      const auto& runs = rank_program.lane_runs[member.lane];
-      if (runs.empty()) continue;
-      const program::Template& body =
-          rank_program.templates[rank_program.segments[runs.front().segment].body];
-      const network::TransferCost& cost =
-          machine_.costs[body.instructions[runs.front().begin].cost * program_.placements.size() +
-                         static_cast<std::size_t>(group.placement)];
-      const LaneKind kind = rank_program.lanes[member.lane].kind;
-      const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-      const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-      for (std::uint32_t port = 0; port < 4; ++port) {
-        const bool outward = port % 2 == 0;
-        if ((outward && receives) || (!outward && sends)) continue;
-        const double load = port < 2 ? cost.nvlink_load : cost.nic_load;
-        const std::size_t index = std::size_t{4} * member.rank + port;
-        if (load <= 0.0) continue;
-        loads.push_back({static_cast<network::PortIndex>(index), load});
-        // A port whose lanes all fit at full caps can never throttle anybody.
-        if (demand[index] > capacities[index].value()) groups_[g].fluid = true;
-      }
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    network_.Describe(g, loads[g]);
+    for (const network::PortLoad& load : loads[g]) {
+      groups_[g].fluid = groups_[g].fluid || demand[load.port] > capacities[load.port].value();
     }
-    network_.Describe(static_cast<network::FlowIndex>(g), loads);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/base/result.h"
@@ -31,12 +32,22 @@
 
 namespace quadrille::runtime {
 
+// One direction of a link above the NICs, and what groups load it with per byte of X. In a folded
+// run a group stands for all real groups of its class, and the load is the sum of theirs on this
+// one link.
+struct FabricEdge {
+  BytesPerSecond capacity;
+  std::vector<std::pair<std::uint32_t, double>>
+      loads;  // (index into Program::groups, load), ascending
+};
+
 // Everything that turns a program's indices into durations.
 struct Machine {
   // costs[shape * placements + placement].
   std::vector<network::TransferCost> costs;
   network::PortCapacities ports;
   network::NetworkOptions network;
+  std::vector<FabricEdge> fabric;  // fidelity flow only
   std::int32_t multiprocessors = 132;
   BytesPerSecond memory_bandwidth;
 };

@@ -13,6 +13,7 @@
 #include "sim/parallel/folding.h"
 #include "sim/program/lowering.h"
 #include "sim/runtime/condition.h"
+#include "sim/simulate/fabric_loads.h"
 #include "topology/group.h"
 #include "topology/placement.h"
 
@@ -165,11 +166,8 @@ std::vector<std::uint32_t> RecordedRanks(const program::Program& program,
 }  // namespace
 
 Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& options) {
-  if (scenario.network.fidelity == network::Fidelity::kFlow ||
-      scenario.network.fidelity == network::Fidelity::kChunk) {
-    return Error(
-        "network.fidelity: flow and chunk are not available yet; endpoint shares the ports of each "
-        "GPU, but no edge of the fabric");
+  if (scenario.network.fidelity == network::Fidelity::kChunk) {
+    return Error("network.fidelity: chunk is not available yet; flow shares every edge as a fluid");
   }
   CompiledStep compiled;
   Result<schedules::PipelineSchedule> schedule = ScheduleOf(scenario);
@@ -242,6 +240,10 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compiled.machine.network = scenario.network;
   compiled.machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
   compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
+  if (scenario.network.fidelity == network::Fidelity::kFlow) {
+    compiled.machine.fabric = FabricLoads(compiled.program, ranks, classes, *cluster, *gpus,
+                                          scenario.network, scenario.seed);
+  }
   compiled.stage_layers = DescribeStages(compiled);
   compiled.classes = classes;
   return compiled;
