@@ -58,6 +58,8 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("point_to_point", &stack->point_to_point);
   reader.Read("dropout", &stack->dropout, {0.0, 0.99});
   reader.Read("cuda_graphs", &stack->cuda_graphs);
+  reader.Read("expert_tensor_follows_tensor", &stack->expert_tensor_follows_tensor);
+  reader.Read("eager_factor", &stack->eager_factor, {0.5, 3.0});
   reader.Read("launch", &stack->launch);
   reader.Read("fixed_step", &stack->fixed_step);
   reader.Require({"name", "description", "source"});

@@ -45,6 +45,11 @@ struct SoftwareStack {
   bool point_to_point = true;                         // overlapped, with virtual stages
   double dropout = 0.0;
   bool cuda_graphs = false;
+  bool expert_tensor_follows_tensor =
+      false;  // a blank ETP is TP (Megatron-Core before 0.12), not 1
+  // Every kernel takes so much longer than in Megatron with Transformer Engine: eager PyTorch's
+  // extra copies and casts, kernels of an older library, gaps between launches.
+  double eager_factor = 1.0;
   Duration launch{0};      // of the host, per kernel
   Duration fixed_step{0};  // of the host, per step
 };

@@ -74,7 +74,8 @@ void WriteParallel(const MeasuredStep& step, const SoftwareStack& stack, int vir
     if (step.etp > 0) {
       section.Stated("expert_tensor", step.etp);
     } else {
-      section.Assumed("expert_tensor", "1", "Megatron-Core's recipes set it when it is not 1");
+      const int degree = stack.expert_tensor_follows_tensor ? step.tp : 1;
+      section.Assumed("expert_tensor", fmt::format("{}", degree), OfStack(stack));
     }
   }
   if (step.zero_stage >= 0) {
@@ -229,7 +230,11 @@ void WriteOverlap(const MeasuredStep& step, const SoftwareStack& stack, const st
   }
   if (step.pp > 1) {
     const bool ahead = stack.point_to_point && !nothing && virtual_stages > 1;
-    section.Assumed("p2p", Flag(ahead), reason);
+    if (virtual_stages > 1 && !ahead) {
+      section.Assumed("p2p", "eager", "stands for Megatron's paired exchange between chunks");
+    } else {
+      section.Assumed("p2p", Flag(ahead), reason);
+    }
   }
 }
 
@@ -249,7 +254,34 @@ void WriteRest(const MeasuredStep& step, const SoftwareStack& stack, ResolvedSte
   section.Stated("cuda_graphs", Flag(graphs));
 }
 
+// A job on racks of 18 trays takes the same number of trays in each, so that no group straddles two
+// racks: the largest divisor of its trays up to 18 (NVIDIA-NeMo/Megatron-Bridge:
+// scripts/performance, Slurm's --segment).
+void LimitNvlinkDomain(const MeasuredStep& step, ResolvedStep* resolved) {
+  constexpr int kTrayGpus = 4;
+  constexpr int kRackTrays = 18;
+  const bool rack = StartsWith(step.gpu, "GB200") || StartsWith(step.gpu, "GB300");
+  const int trays = step.gpus / kTrayGpus;
+  if (!rack || trays <= kRackTrays || !step.cluster.empty()) return;
+  int segment = kRackTrays;
+  while (trays % segment != 0) --segment;
+  if (segment == kRackTrays) return;
+  resolved->overrides.push_back(fmt::format("cluster.nvlink.domain_gpus={}", segment * kTrayGpus));
+  resolved->assumptions.push_back(
+      {"cluster.nvlink.domain_gpus", fmt::format("{}", segment * kTrayGpus),
+       fmt::format("{} trays are taken as {} from each rack of {}", trays, segment, kRackTrays)});
+}
+
 }  // namespace
+
+void ApplyEagerFactor(double factor, scenario::Scenario* scenario) {
+  compute::GpuEfficiency& efficiency = scenario->efficiency;
+  for (compute::SystematicFactors* factors :
+       {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
+    factors->sustained_derate *= factor;
+  }
+  for (double& share : efficiency.memory_bound.bandwidth_share) share /= factor;
+}
 
 std::string ReasonToSkip(const MeasuredStep& step) {
   if (!step.task.empty() && step.task != "pretrain") {
@@ -356,6 +388,12 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
     resolved.assumptions.push_back({"cluster", hardware->cluster, hardware->reason});
   }
   if (!hardware->gpu.empty()) resolved.overrides.push_back("cluster.gpu=" + hardware->gpu);
+  LimitNvlinkDomain(step, &resolved);
+  resolved.eager_factor = stack->eager_factor;
+  if (stack->eager_factor != 1.0) {
+    resolved.assumptions.push_back(
+        {"kernels", fmt::format("x {}", stack->eager_factor), OfStack(*stack)});
+  }
   const int virtual_stages = VirtualStagesOf(step, &resolved);
   WriteParallel(step, *stack, virtual_stages, &resolved);
   WriteSchedule(step, virtual_stages, &resolved);

@@ -7,6 +7,7 @@
 #include "sim/simulate/simulate.h"
 #include "tools/validate/hardware_choice.h"
 #include "tools/validate/parallel_for.h"
+#include "tools/validate/profiled_step.h"
 #include "tools/validate/step_resolver.h"
 
 namespace quadrille::tools {
@@ -27,12 +28,10 @@ StepStratum StratumOf(const MeasuredStep& step) {
   return stratum;
 }
 
+// The first problem, and how many more there are.
 std::string OneLine(const Diagnostics& problems) {
-  std::string text;
-  for (const Diagnostic& problem : problems) {
-    text += fmt::format("{}{}", text.empty() ? "" : "; ", problem.message);
-  }
-  return text;
+  if (problems.size() <= 1) return problems.empty() ? "" : problems.front().message;
+  return fmt::format("{} (and {} more)", problems.front().message, problems.size() - 1);
 }
 
 // Resolves, loads and simulates one row with `recompute` in place of a blank. True when the outcome
@@ -47,6 +46,7 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     return true;
   }
   outcome->stack = resolved->stack;
+  outcome->eager_factor = resolved->eager_factor;
   outcome->assumptions = std::move(resolved->assumptions);
   outcome->status = RowStatus::kFailed;
   scenario::LoadOptions load = options.load;
@@ -58,6 +58,7 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     outcome->reason = OneLine(scenario.error());
     return true;
   }
+  ApplyEagerFactor(resolved->eager_factor, &*scenario);
   const Result<simulate::Simulation> simulation = simulate::Simulate(*scenario, {});
   if (!simulation) {
     outcome->reason = OneLine(simulation.error());
@@ -77,9 +78,24 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
   return !report.out_of_memory;
 }
 
+// A row with profiled costs needs no kernel model, and none is used.
+void TryProfile(StepOutcome* outcome) {
+  const Result<double> predicted = PredictFromProfile(*outcome->step);
+  outcome->stack = "profiled costs";
+  outcome->status = predicted ? RowStatus::kOk : RowStatus::kFailed;
+  if (!predicted) {
+    outcome->reason = OneLine(predicted.error());
+    return;
+  }
+  outcome->predicted_s = outcome->low_s = outcome->high_s = *predicted;
+  outcome->assumptions.push_back(
+      {"costs", "t_f_ms, t_b_ms, t_w_ms, t_comm_ms", "profiled; only the schedule is predicted"});
+}
+
 void ValidateStep(const StepResolver& resolver, const StepValidationOptions& options,
                   StepOutcome* outcome) {
   outcome->stratum = StratumOf(*outcome->step);
+  if (IsProfiled(*outcome->step)) return TryProfile(outcome);
   if (Try(resolver, options, kRecomputeLadder[0], outcome)) return;
   if (!outcome->step->recompute.empty()) return;
   const StepOutcome unrecomputed = *outcome;

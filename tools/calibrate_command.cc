@@ -1,0 +1,194 @@
+#include "tools/calibrate_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "sim/report/file_output.h"
+#include "sim/report/progress.h"
+#include "sim/report/terminal.h"
+#include "sim/report/text_table.h"
+#include "sim/scenario/library.h"
+#include "sim/scenario/scenario_loader.h"
+#include "tools/command_line.h"
+#include "tools/validate/calibration.h"
+#include "tools/validate/csv_table.h"
+#include "tools/validate/measured_step.h"
+#include "tools/validate/software_stack.h"
+#include "tools/validate/step_validation.h"
+
+namespace quadrille::tools {
+namespace {
+
+constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
+
+struct CalibrateArguments {
+  std::string executable;
+  std::string file;
+  std::string output;
+  std::vector<std::string> scenario_path;
+  std::vector<std::string> only;
+  std::vector<std::string> exclude;
+  std::vector<std::string> constants = {"derate", "eager", "fixed-step"};
+  std::vector<std::string> owners;
+  std::string arch;
+  bool newest = false;
+  int folds = 5;
+  int threads = 0;
+};
+
+bool StartsWithAny(const std::string& id, const std::vector<std::string>& heads) {
+  for (const std::string& head : heads) {
+    if (id.rfind(head, 0) == 0) return true;
+  }
+  return false;
+}
+
+std::vector<ConstantKind> KindsOf(const std::vector<std::string>& names) {
+  std::vector<ConstantKind> kinds;
+  for (const std::string& name : names) {
+    if (name == "derate") {
+      kinds.insert(kinds.end(), {ConstantKind::kDerate16Bit, ConstantKind::kDerateFp8,
+                                 ConstantKind::kDerateFp4});
+    }
+    if (name == "eager") kinds.push_back(ConstantKind::kEagerFactor);
+    if (name == "fixed-step") kinds.push_back(ConstantKind::kFixedStep);
+  }
+  return kinds;
+}
+
+std::string ReportText(const CalibrationReport& report) {
+  using report::Align;
+  report::TextTable constants({{"constant"},
+                               {"rows", Align::kRight},
+                               {"before", Align::kRight},
+                               {"fitted", Align::kRight},
+                               {"over folds", Align::kRight}});
+  for (const FittedConstant& c : report.constants) {
+    constants.AddRow({c.Name(), fmt::format("{}", c.rows), fmt::format("{:.3f}", c.initial),
+                      fmt::format("{:.3f}", c.value),
+                      fmt::format("{:.3f} to {:.3f}", c.smallest, c.largest)});
+  }
+  report::TextTable errors({{"errors of the fit rows"},
+                            {"rows", Align::kRight},
+                            {"median", Align::kRight},
+                            {"mean", Align::kRight},
+                            {"p90", Align::kRight},
+                            {"bias", Align::kRight}});
+  const auto add = [&](const char* name, const std::vector<double>& values) {
+    const ErrorSummary s = Summarise(values);
+    errors.AddRow({name, fmt::format("{}", s.rows), fmt::format("{:.1f} %", s.median * 100.0),
+                   fmt::format("{:.1f} %", s.mean * 100.0), fmt::format("{:.1f} %", s.p90 * 100.0),
+                   fmt::format("{:+.1f} %", s.bias * 100.0)});
+  };
+  add("before", report.errors_before);
+  add("after", report.errors_after);
+  add("cross-validated", report.errors_cross_validated);
+  add("leave one source out", report.errors_without_source);
+  return constants.Render(OutputStyle()) + "\n" + errors.Render(OutputStyle());
+}
+
+Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
+                              const std::vector<MeasuredStep>& steps,
+                              std::vector<StepOutcome>* outcomes) {
+  StepValidationOptions options;
+  options.load.scenario_path = arguments.scenario_path;
+  options.load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  options.threads = arguments.threads;
+  const auto stacks = LoadStacks(options.load.shipped_directory + "/clusters/stacks");
+  if (!stacks) return tl::unexpected(stacks.error());
+  report::ProgressBar simulating("simulating", report::DetectTerminal(STDERR_FILENO));
+  options.progress = [&](Ratio done) { simulating.Update(done); };
+  *outcomes = ValidateSteps(steps, *stacks, options);
+  simulating.Clear();
+  std::vector<bool> used =
+      arguments.newest ? NewestReleases(steps) : std::vector<bool>(steps.size(), true);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    used[i] = used[i] && Counts(steps[i]) && !StartsWithAny(steps[i].id, arguments.exclude) &&
+              (arguments.arch.empty() || (*outcomes)[i].stratum.arch == arguments.arch);
+  }
+  CalibrationOptions calibration;
+  calibration.kinds = KindsOf(arguments.constants);
+  calibration.owners = arguments.owners;
+  calibration.folds = arguments.folds;
+  calibration.threads = arguments.threads;
+  report::ProgressBar fitting("fitting", report::DetectTerminal(STDERR_FILENO));
+  calibration.progress = [&](Ratio done) { fitting.Update(done); };
+  return Calibrate(*outcomes, used, calibration);
+}
+
+int CalibrateFile(const CalibrateArguments& arguments) {
+  const Result<std::string> text = scenario::ReadTextFile(arguments.file, kMaxCsvBytes);
+  if (!text) {
+    PrintProblems(text.error());
+    return kFileTrouble;
+  }
+  const Result<CsvTable> table = CsvTable::Parse(*text, arguments.file);
+  const auto read = table ? ReadMeasuredSteps(*table)
+                          : Result<std::vector<MeasuredStep>>(tl::unexpected(table.error()));
+  if (!read) {
+    PrintProblems(read.error());
+    return kWrongInput;
+  }
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : *read) {
+    if (arguments.only.empty() || StartsWithAny(step.id, arguments.only)) steps.push_back(step);
+  }
+  std::vector<StepOutcome> outcomes;
+  const Result<CalibrationReport> report = Fit(arguments, steps, &outcomes);
+  if (!report) {
+    PrintProblems(report.error());
+    return kFileTrouble;
+  }
+  if (report->rows.empty()) {
+    PrintProblems({{{}, "no row of the file can be fitted to"}});
+    return kAnswerIsNo;
+  }
+  if (!arguments.output.empty()) {
+    const auto written = report::WriteFile(arguments.output, OverlayText(*report, arguments.file));
+    if (!written) {
+      PrintProblems(written.error());
+      return kFileTrouble;
+    }
+  }
+  return PrintOutput(ReportText(*report));
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Fit constants of GPUs and software stacks to measured step times");
+  auto arguments = std::make_shared<CalibrateArguments>();
+  arguments->executable = executable;
+  command->add_option("file", arguments->file, "CSV file of measured steps")
+      ->required()
+      ->type_name("FILE.csv");
+  command->add_option("--output", arguments->output, "Write the constants as a YAML overlay")
+      ->type_name("FILE.yaml");
+  command
+      ->add_option("--scenario-path", arguments->scenario_path,
+                   "Directory to look names up in (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  command->add_option("--only", arguments->only, "Only rows whose id begins so")->delimiter(',');
+  command->add_option("--exclude", arguments->exclude, "No rows whose id begins so")
+      ->delimiter(',');
+  command->add_option("--constants", arguments->constants, "derate, eager, fixed-step")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"derate", "eager", "fixed-step"}));
+  command->add_option("--of", arguments->owners, "Only constants of these GPUs and stacks")
+      ->delimiter(',');
+  command->add_option("--arch", arguments->arch, "Only dense or only moe models")
+      ->check(CLI::IsMember({"dense", "moe"}));
+  command->add_flag("--newest", arguments->newest, "Only the newest release of a configuration");
+  command->add_option("--folds", arguments->folds, "Folds of the cross-validation")
+      ->check(CLI::Range(0, 100));
+  command->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
+      ->check(CLI::Range(1, 256));
+  command->callback([arguments, &status] { status = CalibrateFile(*arguments); });
+}
+
+}  // namespace quadrille::tools

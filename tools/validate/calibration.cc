@@ -1,0 +1,346 @@
+#include "tools/validate/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "sim/simulate/simulate.h"
+#include "tools/validate/parallel_for.h"
+#include "tools/validate/step_resolver.h"
+
+namespace quadrille::tools {
+namespace {
+
+struct KindRow {
+  ConstantKind kind;
+  const char* key;
+  double lower;
+  double upper;
+  double step;  // of the finite difference
+};
+constexpr KindRow kKinds[] = {
+    {ConstantKind::kDerate16Bit, "sustained_derate 16-bit", 0.9, 2.0, 0.05},
+    {ConstantKind::kDerateFp8, "sustained_derate fp8", 0.9, 2.0, 0.05},
+    {ConstantKind::kDerateFp4, "sustained_derate fp4", 0.8, 2.0, 0.05},
+    {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05},
+    {ConstantKind::kFixedStep, "fixed_step", 0.0, 0.25, 0.02},
+};
+
+const KindRow& RowOf(ConstantKind kind) {
+  return *std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const KindRow& row) { return row.kind == kind; });
+}
+
+bool IsOfGpu(ConstantKind kind) {
+  return kind != ConstantKind::kEagerFactor && kind != ConstantKind::kFixedStep;
+}
+
+compute::SystematicFactors* FactorsOf(ConstantKind kind, scenario::Scenario* scenario) {
+  switch (kind) {
+    case ConstantKind::kDerateFp8: return &scenario->efficiency.factors_fp8;
+    case ConstantKind::kDerateFp4: return &scenario->efficiency.factors_fp4;
+    default: return &scenario->efficiency.factors_16bit;
+  }
+}
+
+// Whether a row's prediction can change with the constant. Attention and the LM head are 16-bit
+// under every recipe, so that constant touches all rows of a GPU.
+bool Touches(const FittedConstant& constant, const StepOutcome& row) {
+  if (!IsOfGpu(constant.kind)) return row.stack == constant.owner;
+  if (row.scenario->gpu.name != constant.owner) return false;
+  const DataType type = GemmDataType(row.scenario->execution.recipe);
+  if (constant.kind == ConstantKind::kDerateFp8) return type == DataType::kFp8;
+  if (constant.kind == ConstantKind::kDerateFp4) return type == DataType::kFp4;
+  return true;
+}
+
+// Changes the constant from `from` to `to` in a scenario that was built with `from`.
+void Change(const FittedConstant& constant, double from, double to, scenario::Scenario* scenario) {
+  if (constant.kind == ConstantKind::kFixedStep) {
+    scenario->host.fixed_step = FromSeconds(to);
+  } else if (constant.kind == ConstantKind::kEagerFactor) {
+    ApplyEagerFactor(to / from, scenario);
+  } else {
+    FactorsOf(constant.kind, scenario)->sustained_derate *= to / from;
+  }
+}
+
+double Predict(const scenario::Scenario& scenario) {
+  const auto simulation = simulate::Simulate(scenario, {});
+  return simulation ? ToSeconds(simulation->report.step_time) : 0.0;
+}
+
+// Everything that a fit needs of the rows, without simulations: log errors and their slopes.
+struct LinearModel {
+  std::vector<double> errors;  // log(predicted / measured) at the current values
+  std::vector<double> weights;
+  std::vector<std::vector<std::pair<std::size_t, double>>> slopes;  // per constant: (row, slope)
+};
+
+// Minimises the weighted sum of absolute errors over constants within bounds. Returns the change of
+// each. Rows with `excluded` set count nothing.
+std::vector<double> Minimise(const LinearModel& model, const std::vector<FittedConstant>& constants,
+                             const std::vector<bool>& excluded) {
+  std::vector<double> errors = model.errors;
+  std::vector<double> change(constants.size(), 0.0);
+  constexpr int kSweeps = 60;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    double moved = 0.0;
+    for (std::size_t c = 0; c < constants.size(); ++c) {
+      // |e + s d| is least at d = -e / s; the sum is least at the median weighted by w |s|.
+      std::vector<std::pair<double, double>> targets;
+      double total = 0.0;
+      for (const auto& [row, slope] : model.slopes[c]) {
+        if (excluded[row] || std::abs(slope) < 1e-9) continue;
+        const double weight = model.weights[row] * std::abs(slope);
+        targets.emplace_back(-errors[row] / slope, weight);
+        total += weight;
+      }
+      if (targets.empty()) continue;
+      std::sort(targets.begin(), targets.end());
+      double below = 0.0;
+      double step = targets.back().first;
+      for (const auto& [target, weight] : targets) {
+        below += weight;
+        if (below >= total / 2.0) {
+          step = target;
+          break;
+        }
+      }
+      const double old = change[c];
+      const FittedConstant& constant = constants[c];
+      change[c] =
+          std::clamp(constant.value + old + step, constant.lower, constant.upper) - constant.value;
+      for (const auto& [row, slope] : model.slopes[c]) errors[row] += slope * (change[c] - old);
+      moved = std::max(moved, std::abs(change[c] - old));
+    }
+    if (moved < 1e-5) break;
+  }
+  return change;
+}
+
+std::string GroupOf(const StepOutcome& row) {
+  const MeasuredStep& step = *row.step;
+  if (!step.split_group.empty()) return step.split_group;
+  return fmt::format("{}|{}|{}", step.model, step.gpu, step.precision);
+}
+
+std::vector<double> Relative(const std::vector<double>& log_errors) {
+  std::vector<double> errors;
+  for (double error : log_errors) errors.push_back(std::exp(error) - 1.0);
+  return errors;
+}
+
+class Calibrator {
+ public:
+  Calibrator(CalibrationReport* report, const CalibrationOptions& options)
+      : report_(report), options_(options) {
+    for (const StepOutcome* row : report_->rows) {
+      scenarios_.push_back(*row->scenario);
+      predicted_.push_back(row->predicted_s);
+    }
+    std::map<std::string, double> sizes;
+    for (const StepOutcome* row : report_->rows) sizes[GroupOf(*row)] += 1.0;
+    for (const StepOutcome* row : report_->rows) {
+      model_.weights.push_back(1.0 / std::sqrt(sizes[GroupOf(*row)]));
+    }
+  }
+
+  void Run() {
+    for (int i = 0; i < options_.linearisations; ++i) {
+      Linearise(i);
+      if (i == 0) report_->errors_before = Relative(model_.errors);
+      MoveBy(Minimise(model_, report_->constants, std::vector<bool>(scenarios_.size(), false)));
+    }
+    Linearise(options_.linearisations);
+    report_->errors_after = Relative(model_.errors);
+    CrossValidate();
+  }
+
+ private:
+  void Linearise(int round) {
+    struct Job {
+      std::size_t row;
+      std::size_t constant;
+      double slope = 0.0;
+    };
+    std::vector<Job> jobs;
+    auto& constants = report_->constants;
+    for (std::size_t c = 0; c < constants.size(); ++c) {
+      for (std::size_t r = 0; r < scenarios_.size(); ++r) {
+        if (Touches(constants[c], *report_->rows[r])) jobs.push_back({r, c});
+      }
+    }
+    const double rounds = options_.linearisations + 1;
+    const auto progress = [&](Ratio done) {
+      if (options_.progress) options_.progress(Ratio((round + done.value()) / rounds));
+    };
+    ParallelFor(
+        jobs.size(), options_.threads,
+        [&](std::size_t i) {
+          Job& job = jobs[i];
+          const FittedConstant& constant = constants[job.constant];
+          scenario::Scenario scenario = scenarios_[job.row];
+          const double step = RowOf(constant.kind).step;
+          Change(constant, constant.value, constant.value + step, &scenario);
+          const double moved = Predict(scenario);
+          if (moved > 0.0) job.slope = std::log(moved / predicted_[job.row]) / step;
+        },
+        progress);
+    model_.slopes.assign(constants.size(), {});
+    for (const Job& job : jobs) model_.slopes[job.constant].emplace_back(job.row, job.slope);
+    model_.errors.clear();
+    for (std::size_t r = 0; r < scenarios_.size(); ++r) {
+      model_.errors.push_back(std::log(predicted_[r] / report_->rows[r]->step->time_s));
+    }
+  }
+
+  void MoveBy(const std::vector<double>& change) {
+    auto& constants = report_->constants;
+    ParallelFor(scenarios_.size(), options_.threads, [&](std::size_t r) {
+      for (std::size_t c = 0; c < constants.size(); ++c) {
+        if (!Touches(constants[c], *report_->rows[r])) continue;
+        Change(constants[c], constants[c].value, constants[c].value + change[c], &scenarios_[r]);
+      }
+      const double predicted = Predict(scenarios_[r]);
+      if (predicted > 0.0) predicted_[r] = predicted;
+    });
+    for (std::size_t c = 0; c < constants.size(); ++c) constants[c].value += change[c];
+  }
+
+  // Errors of the rows in `held` under constants fitted to the others, by the linear model.
+  void Hold(const std::vector<bool>& held, std::vector<double>* errors, bool note_range) {
+    const std::vector<double> change = Minimise(model_, report_->constants, held);
+    std::vector<double> all = model_.errors;
+    for (std::size_t c = 0; c < change.size(); ++c) {
+      for (const auto& [row, slope] : model_.slopes[c]) all[row] += slope * change[c];
+      FittedConstant& constant = report_->constants[c];
+      if (!note_range) continue;
+      constant.smallest = std::min(constant.smallest, constant.value + change[c]);
+      constant.largest = std::max(constant.largest, constant.value + change[c]);
+    }
+    for (std::size_t r = 0; r < held.size(); ++r) {
+      if (held[r]) (*errors)[r] = std::exp(all[r]) - 1.0;
+    }
+  }
+
+  void CrossValidate() {
+    for (FittedConstant& constant : report_->constants) {
+      constant.smallest = constant.largest = constant.value;
+    }
+    std::map<std::string, int> fold_of;
+    for (const StepOutcome* row : report_->rows) fold_of.emplace(GroupOf(*row), 0);
+    int next = 0;
+    for (auto& [group, fold] : fold_of) fold = next++ % std::max(options_.folds, 1);
+    report_->errors_cross_validated = report_->errors_after;
+    report_->errors_without_source = report_->errors_after;
+    for (int fold = 0; options_.folds > 1 && fold < options_.folds; ++fold) {
+      std::vector<bool> held;
+      for (const StepOutcome* row : report_->rows) held.push_back(fold_of[GroupOf(*row)] == fold);
+      Hold(held, &report_->errors_cross_validated, true);
+    }
+    std::set<std::string> sources;
+    for (const StepOutcome* row : report_->rows) sources.insert(row->step->source_id);
+    for (const std::string& source : sources) {
+      std::vector<bool> held;
+      for (const StepOutcome* row : report_->rows) held.push_back(row->step->source_id == source);
+      Hold(held, &report_->errors_without_source, false);
+    }
+  }
+
+  CalibrationReport* report_;
+  const CalibrationOptions& options_;
+  std::vector<scenario::Scenario> scenarios_;  // with the current values
+  std::vector<double> predicted_;
+  LinearModel model_;
+};
+
+// The constants that the rows depend on, at the values that the rows were simulated with.
+std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
+                                        const CalibrationOptions& options) {
+  std::map<std::pair<std::string, int>, FittedConstant> found;
+  for (const StepOutcome* row : report.rows) {
+    for (ConstantKind kind : options.kinds) {
+      FittedConstant constant;
+      constant.kind = kind;
+      constant.owner = IsOfGpu(kind) ? row->scenario->gpu.name : row->stack;
+      const bool wanted = options.owners.empty() ||
+                          std::find(options.owners.begin(), options.owners.end(), constant.owner) !=
+                              options.owners.end();
+      if (!wanted || !Touches(constant, *row)) continue;
+      // Rows of lower precision alone say too little of a GPU's 16-bit kernels.
+      const bool indirect =
+          kind == ConstantKind::kDerate16Bit && IsLowPrecision(row->scenario->execution.recipe);
+      scenario::Scenario copy = *row->scenario;
+      constant.initial = kind == ConstantKind::kFixedStep ? ToSeconds(copy.host.fixed_step)
+                         : kind == ConstantKind::kEagerFactor
+                             ? row->eager_factor
+                             : FactorsOf(kind, &copy)->sustained_derate / row->eager_factor;
+      constant.value = constant.initial;
+      constant.lower = RowOf(kind).lower;
+      constant.upper = RowOf(kind).upper;
+      auto& entry =
+          found.emplace(std::pair(constant.owner, static_cast<int>(kind)), constant).first->second;
+      if (!indirect) ++entry.rows;
+    }
+  }
+  std::vector<FittedConstant> constants;
+  for (const auto& [key, constant] : found) {
+    if (constant.rows >= options.minimum_rows) constants.push_back(constant);
+  }
+  return constants;
+}
+
+}  // namespace
+
+std::string FittedConstant::Name() const {
+  return fmt::format("{} {} {}", IsOfGpu(kind) ? "gpu" : "stack", owner, RowOf(kind).key);
+}
+
+CalibrationReport Calibrate(const std::vector<StepOutcome>& outcomes, const std::vector<bool>& used,
+                            const CalibrationOptions& options) {
+  CalibrationReport report;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const StepOutcome& row = outcomes[i];
+    if (used[i] && row.status == RowStatus::kOk && row.scenario) report.rows.push_back(&row);
+  }
+  report.constants = ConstantsOf(report, options);
+  Calibrator(&report, options).Run();
+  return report;
+}
+
+std::string OverlayText(const CalibrationReport& report, const std::string& source) {
+  std::string text = fmt::format(
+      "# Constants fitted by quadrille calibrate to {}.\n# {} rows: median error {:.1f} % before, "
+      "{:.1f} % after, {:.1f} % cross-validated.\n",
+      source, report.rows.size(), Summarise(report.errors_before).median * 100.0,
+      Summarise(report.errors_after).median * 100.0,
+      Summarise(report.errors_cross_validated).median * 100.0);
+  std::string gpus;
+  std::string stacks;
+  std::string gpu;
+  for (const FittedConstant& c : report.constants) {
+    const std::string cite = fmt::format("kind: fitted, source: \"{}: {} rows\"", source, c.rows);
+    if (!IsOfGpu(c.kind)) {
+      const bool time = c.kind == ConstantKind::kFixedStep;
+      stacks += time ? fmt::format("  {}: {{fixed_step: {:.4f} s, {}}}\n", c.owner, c.value, cite)
+                     : fmt::format("  {}: {{eager_factor: {:.3f}, {}}}\n", c.owner, c.value, cite);
+      continue;
+    }
+    if (gpu != c.owner) gpus += fmt::format("  {}:\n    efficiency:\n", c.owner);
+    gpu = c.owner;
+    const char* section = c.kind == ConstantKind::kDerateFp8   ? "factors_fp8"
+                          : c.kind == ConstantKind::kDerateFp4 ? "factors_fp4"
+                                                               : "factors_16bit";
+    gpus += fmt::format("      {}: {{sustained_derate: {{value: {:.3f}, {}}}}}\n", section, c.value,
+                        cite);
+  }
+  if (!gpus.empty()) text += "gpus:\n" + gpus;
+  if (!stacks.empty()) text += "stacks:\n" + stacks;
+  return text;
+}
+
+}  // namespace quadrille::tools
