@@ -48,6 +48,7 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   ReadSourced(reader, "nvlink_send_receive_slow", &constants->nvlink_send_receive_slow, &notes);
   ReadSourced(reader, "nvlink_send_receive_slow_below", &constants->nvlink_send_receive_slow_below,
               &notes);
+  ReadSourced(reader, "host_latency", &constants->host_latency, &notes, Signed{});
   ReadSourced(reader, "network_latency", &constants->network_latency, &notes);
   ReadSourced(reader, "domain_network_limit", &constants->domain_network_limit, &notes);
   ReadSourced(reader, "ring_base", &constants->ring_base, &notes);

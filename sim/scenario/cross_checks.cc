@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "schedules/registry.h"
+#include "sim/compute/kernel_cost.h"
+#include "sim/model/counts.h"
 #include "sim/program/layout.h"
 #include "sim/scenario/names.h"
 #include "topology/fabric_shape.h"
@@ -159,6 +161,20 @@ void CheckLayers(Findings* findings, const Scenario& s) {
   for (const Diagnostic& problem : built.error()) findings->ErrorAt(key, problem.message);
 }
 
+void CheckSlices(Findings* findings, const Scenario& s, const std::string& key,
+                 std::int32_t slices) {
+  if (slices == 1) return;
+  if (s.parallel.context > 1) {
+    findings->ErrorAt(key, fmt::format("{} sequence slices do not go together with context "
+                                       "parallelism, which cuts the sequence itself",
+                                       slices));
+  } else if (s.execution.sequence_length % slices != 0) {
+    findings->ErrorAt(
+        "training.sequence_length",
+        fmt::format("{} tokens do not divide into {} slices", s.execution.sequence_length, slices));
+  }
+}
+
 // A foreign order has its own sizes; they must be those of the run.
 void CheckOrder(Findings* findings, const Scenario& s) {
   if (!s.schedule.order) return;
@@ -172,6 +188,7 @@ void CheckOrder(Findings* findings, const Scenario& s) {
   agree("microbatches", order.microbatches, s.microbatches);
   const bool bidirectional = order.placement == schedules::Placement::kBidirectional;
   if (!bidirectional) agree("virtual stages", order.virtual_stages, s.parallel.virtual_stages);
+  CheckSlices(findings, s, "schedule.order_file", order.slices);
 }
 
 void CheckSchedule(Findings* findings, const Scenario& s) {
@@ -196,7 +213,7 @@ void CheckSchedule(Findings* findings, const Scenario& s) {
   // One that is built from costs can be judged only when costs are known.
   if (entry == nullptr || entry->needs_costs) return;
   const auto built = schedules::BuildSchedule(s.schedule.name, request);
-  if (built) return;
+  if (built) return CheckSlices(findings, s, key, built->slices);
   for (const Diagnostic& problem : built.error()) findings->ErrorAt(key, problem.message);
 }
 
@@ -242,6 +259,21 @@ void CheckPerturbations(Findings* findings, const Scenario& s) {
   }
 }
 
+// The modules' own checks come last and only on a run that has no problem yet: they know no
+// positions, and what they share with the checks above would be said twice.
+void CheckByModules(Findings* findings, const Scenario& s) {
+  if (findings->any_problem()) return;
+  for (const Diagnostic& problem : model::CheckModel(s.model, s.execution)) {
+    findings->ErrorAt("model", problem.message);
+  }
+  const compute::ComputeOptions options{.fidelity = s.compute_fidelity,
+                                        .attention = s.execution.attention,
+                                        .recipe = s.execution.recipe};
+  for (const Diagnostic& problem : compute::CheckKernels(s.gpu, s.efficiency, options)) {
+    findings->ErrorAt("kernels.attention", problem.message);
+  }
+}
+
 void CheckCluster(Findings* findings, const Scenario& s) {
   if (findings->any_problem() || s.cluster.nodes == 0) return;
   const auto shape = topology::DeriveShape(s.cluster);
@@ -260,6 +292,7 @@ void CrossCheck(Findings* findings, const Scenario& scenario) {
   CheckSchedule(findings, scenario);
   CheckOverlap(findings, scenario);
   CheckPerturbations(findings, scenario);
+  CheckByModules(findings, scenario);
   CheckCluster(findings, scenario);
 }
 

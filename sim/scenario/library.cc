@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/nearest.h"
+#include "sim/scenario/huggingface_import.h"
 #include "sim/scenario/text_checks.h"
 
 namespace quadrille::scenario {
@@ -111,7 +112,7 @@ std::vector<std::string> Library::NamesOf(std::string_view kind) const {
 }
 
 bool Library::Expand(std::string_view path, YamlValue* value, Findings* findings) const {
-  if (value->is_map()) return true;
+  if (value->is_map()) return path != "model" || ExpandHuggingFace(value, findings);
   const IncludePlace* place = FindPlace(path);
   if (place == nullptr || !value->is_scalar() || value->text.empty()) return false;
   if (!findings->Good({path})) return false;  // it was tried before

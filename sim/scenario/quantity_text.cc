@@ -177,6 +177,11 @@ Parsed<Duration> ParseDuration(std::string_view text) {
   return ParseWhole(text, kDurationUnits, "0.7 us").map([](std::int64_t v) { return Duration(v); });
 }
 
+Parsed<Duration> ParseSignedDuration(std::string_view text) {
+  if (!text.starts_with('-')) return ParseDuration(text);
+  return ParseDuration(text.substr(1)).map([](Duration d) { return -d; });
+}
+
 Parsed<Ratio> ParseRatio(std::string_view text) {
   return ParseScaled(text, kRatioUnits, "95 %").map([](double v) { return Ratio(v); });
 }

@@ -20,11 +20,14 @@ namespace quadrille::scenario {
 template <typename T>
 using Parsed = tl::expected<T, std::string>;
 
-// All values are finite and not negative. Whole quantities are rounded to the nearest unit.
+// All values are finite and, unless it says otherwise, not negative. Whole quantities are rounded
+// to the nearest unit.
 [[nodiscard]] Parsed<Bytes> ParseBytes(std::string_view text);
 [[nodiscard]] Parsed<BytesPerSecond> ParseBandwidth(std::string_view text);  // per direction
 [[nodiscard]] Parsed<FlopsPerSecond> ParseFlopRate(std::string_view text);
 [[nodiscard]] Parsed<Duration> ParseDuration(std::string_view text);  // to the picosecond
+// The same with either sign: a correction, not a length of time.
+[[nodiscard]] Parsed<Duration> ParseSignedDuration(std::string_view text);
 // "95 %" or "0.95".
 [[nodiscard]] Parsed<Ratio> ParseRatio(std::string_view text);
 // "15.6T", "2B", "4096": counts take the letters of the field, K, M, B and T, powers of 1000,

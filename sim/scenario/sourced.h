@@ -18,8 +18,17 @@ struct SourceNote {
 
 inline constexpr std::string_view kSourceKinds[] = {"measured", "fitted", "published", "assumed"};
 
+// "cluster.gpu.efficiency.gemm_fp8" -> "gemm_fp8": what the report calls a constant.
+inline std::string ConstantName(std::string_view path) {
+  for (std::string_view prefix :
+       {"cluster.gpu.efficiency.", "cluster.gpu.", "cluster.collectives."}) {
+    if (path.starts_with(prefix)) return std::string(path.substr(prefix.size()));
+  }
+  return std::string(path);
+}
+
 // Reads `source` and `kind` of a map into a note on `constant`; a constant without them counts as
-// assumed.
+// assumed. `note` is for the file's reader.
 inline void ReadSource(MapReader& reader, std::string constant, std::vector<SourceNote>* notes) {
   SourceNote note{std::move(constant), "not stated", "assumed"};
   std::string ignored;
@@ -30,20 +39,23 @@ inline void ReadSource(MapReader& reader, std::string constant, std::vector<Sour
   notes->push_back(std::move(note));
 }
 
-// Reads a constant in either form. `arguments` are those of the matching MapReader::Read.
+// Reads a constant in either form. `arguments` are those of the matching MapReader::Read. A plain
+// value is covered by the note on its map when that has a source.
 template <typename T, typename... Arguments>
 bool ReadSourced(MapReader& reader, std::string_view key, T* out, std::vector<SourceNote>* notes,
                  Arguments... arguments) {
   const YamlValue* value = reader.Find(key);
   if (value == nullptr) return false;
   if (!value->is_map()) {
-    notes->push_back({std::string(key), "not stated", "assumed"});
+    if (!reader.Has("source")) {
+      notes->push_back({ConstantName(reader.PathOf(key)), "not stated", "assumed"});
+    }
     return reader.Read(key, out, arguments...);
   }
   MapReader section = reader.Section(key);
   const bool read = section.Read("value", out, arguments...);
   section.Require({"value"});
-  ReadSource(section, std::string(key), notes);
+  ReadSource(section, ConstantName(section.path()), notes);
   section.Finish();
   return read;
 }

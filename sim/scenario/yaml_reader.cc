@@ -99,7 +99,11 @@ const YamlValue* MapReader::Find(std::string_view key) {
                                                                         : entry->position);
   }
   if (!entry->value.is_null()) return &entry->value;
-  if (first) Error(key, "has no value");
+  if (entry->value.refused) {
+    findings_->Fail(PathOf(key));
+  } else if (first) {
+    Error(key, "has no value");
+  }
   return nullptr;
 }
 
@@ -195,6 +199,9 @@ bool MapReader::Read(std::string_view key, FlopsPerSecond* out, Zero zero) {
 }
 bool MapReader::Read(std::string_view key, Duration* out, Zero zero) {
   return ReadQuantity(key, out, ParseDuration, zero);
+}
+bool MapReader::Read(std::string_view key, Duration* out, Signed) {
+  return ReadQuantity(key, out, ParseSignedDuration, Zero::kAllowed);
 }
 bool MapReader::Read(std::string_view key, Ratio* out, Zero zero) {
   return ReadQuantity(key, out, ParseRatio, zero);

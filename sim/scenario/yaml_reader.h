@@ -38,6 +38,9 @@ struct Range {
 inline constexpr Range<std::int32_t> kPositive{1, 1 << 30};
 inline constexpr Range<std::int32_t> kNotNegative{0, 1 << 30};
 
+// Asks for a duration of either sign.
+struct Signed {};
+
 // Whether zero is a legal amount of a quantity.
 enum class Zero : std::uint8_t { kAllowed, kRefused };
 
@@ -65,6 +68,7 @@ class MapReader {
   bool Read(std::string_view key, BytesPerSecond* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, FlopsPerSecond* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, Duration* out, Zero zero = Zero::kAllowed);
+  bool Read(std::string_view key, Duration* out, Signed);
   bool Read(std::string_view key, Ratio* out, Zero zero = Zero::kAllowed);
   bool Read(std::string_view key, ParameterCount* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, std::vector<std::int32_t>* out, Range<std::int32_t> range);

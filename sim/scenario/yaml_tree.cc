@@ -42,9 +42,10 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     Problem(mark, "aliases (*name) are not supported; write the value out");
-    const bool value_of_key = !stack_.empty() && stack_.back().pending;
-    if (value_of_key) stack_.back().pending->key.clear();  // one message about this entry is enough
-    OnNull(mark, 0);
+    YamlValue value;
+    value.refused = true;
+    value.position = At(mark);
+    Add(std::move(value));
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,

@@ -22,8 +22,9 @@ struct YamlValue {
   enum class Kind : std::uint8_t { kNull, kScalar, kSequence, kMap };
 
   Kind kind = Kind::kNull;
-  std::string text;     // of a scalar
-  bool quoted = false;  // a quoted scalar is a string whatever it looks like
+  std::string text;      // of a scalar
+  bool quoted = false;   // a quoted scalar is a string whatever it looks like
+  bool refused = false;  // a null in place of something that has been reported
   SourcePosition position;
   std::vector<YamlValue> items;
   std::vector<YamlEntry> entries;  // of a map, in file order, without duplicates

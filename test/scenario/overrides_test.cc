@@ -79,7 +79,7 @@ TEST(Overrides, MistakesAreReportedAsTheCommandLines) {
   EXPECT_EQ(ProblemsWith({"nodes.x=4"}), "command line: nodes is not a map of keys");
   EXPECT_EQ(ProblemsWith({"model=tny", "model.layers=4"}),
             "command line: model: there is no model named 'tny'; did you mean 'tiny'?");
-  EXPECT_EQ(ProblemsWith({"seed=[1"}).substr(0, 34), "command line: 'seed=[1': not valid ");
+  EXPECT_EQ(ProblemsWith({"seed=[1"}).substr(0, 34), "command line: 'seed=[1': not valid");
 }
 
 TEST(Overrides, AContradictionNamesTheKeyThatWasSet) {

@@ -26,6 +26,13 @@ TEST(QuantityText, DurationsAreExactPicoseconds) {
   EXPECT_EQ(ParseDuration("0 s")->count(), 0);
 }
 
+TEST(QuantityText, ACorrectionMayBeNegative) {
+  EXPECT_EQ(ParseSignedDuration("-2.5 us")->count(), -2'500'000);
+  EXPECT_EQ(ParseSignedDuration("2.5 us")->count(), 2'500'000);
+  EXPECT_FALSE(ParseSignedDuration("--1 us"));
+  EXPECT_FALSE(ParseSignedDuration("-"));
+}
+
 TEST(QuantityText, TheSpaceBeforeTheUnitIsOptional) {
   EXPECT_EQ(ParseDuration("0.7us")->count(), 700'000);
   EXPECT_EQ(ParseBytes("80GiB")->value(), ParseBytes("80  GiB")->value());

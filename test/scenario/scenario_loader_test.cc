@@ -130,6 +130,10 @@ TEST(ShippedScenarios, EveryClusterAndItsGpuAndConstantsLoad) {
                          "training.precision=fp16"};
     const auto scenario = LoadScenarioText(SmallRun(), "small.yaml", options);
     EXPECT_TRUE(scenario) << name << "\n" << ToString(scenario.error());
+    if (!scenario) continue;
+    for (const auto& source : scenario->collectives.sources) {
+      EXPECT_NE(source.source, "not stated") << name << ": " << source.constant;
+    }
   }
 }
 

@@ -1,0 +1,116 @@
+// One Megatron-LM job on its way to a run file: a function per section.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sim/scenario/megatron_import.h"
+#include "sim/scenario/megatron_import_values.h"
+
+namespace quadrille::scenario {
+
+class MegatronImporter {
+ public:
+  MegatronImporter(MegatronArguments arguments, const std::string& file,
+                   const MegatronImportOptions& options)
+      : flags_(std::move(arguments.flags)),
+        gpus_per_node_(arguments.gpus_per_node),
+        nodes_(arguments.nodes),
+        file_(file),
+        options_(options) {
+    result_.notes = std::move(arguments.notes);
+  }
+
+  Result<MegatronImport> Import();
+
+ private:
+  void Section(const std::string& name) { body_ += name + ":\n"; }
+  template <typename T>
+  void Key(const std::string& key, const T& value) {
+    body_ += fmt::format("  {}: {}\n", key, value);
+  }
+  void Inner(const std::string& key, std::int64_t value);
+  void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
+
+  void ReadDegrees();
+
+  // Megatron keeps a gated MLP's parameters at those of a plain one.
+  std::int64_t FeedForwardWidth();
+
+  std::int64_t Vocabulary();
+
+  void Model();
+
+  void KeysAndValues();
+
+  void ActivationAndNorm();
+
+  void Biases();
+
+  void LatentAttention();
+
+  void ModelExperts();
+
+  // "2", or a list such as "([0]*3+[1]*58)" or "[0,1,1]": leading dense layers, then expert layers.
+  void ExpertLayers(std::string text);
+
+  // "[0]*3+[1,1]" as "00011".
+  static std::optional<std::string> LayerPattern(std::string_view text);
+
+  void Cluster();
+
+  void Parallel();
+
+  void VirtualStages();
+
+  void Sharding();
+
+  void Schedule();
+
+  void Training();
+
+  std::string Precision();
+
+  void Recompute();
+
+  void Experts();
+
+  void Layout();
+
+  void Kernels();
+
+  void Optimizer();
+
+  void Overlap();
+
+  void JudgeTheRest();
+
+  [[nodiscard]] std::string Header() const;
+
+  MegatronFlagValues flags_;
+  std::optional<std::int64_t> gpus_per_node_;
+  std::optional<std::int64_t> nodes_;
+  std::string file_;
+  MegatronImportOptions options_;
+  MegatronImport result_;
+  std::string body_;
+  std::int64_t tensor_ = 1;
+  std::int64_t pipeline_ = 1;
+  std::int64_t context_ = 1;
+  std::int64_t data_ = 1;
+  std::int64_t virtual_stages_ = 1;
+  std::int64_t layers_ = 1;
+  std::int64_t hidden_ = 1;
+  std::int64_t heads_ = 1;
+  std::int64_t experts_ = 0;
+  bool swiglu_ = false;
+  bool latent_ = false;
+  std::string layout_;
+};
+
+}  // namespace quadrille::scenario
