@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 
 #include "sim/base/fingerprint.h"
 #include "sim/runtime/condition.h"
@@ -145,7 +146,7 @@ class Sweep {
   std::vector<SweepRank> ranks_;
   std::vector<SweepLane> lanes_;
   std::vector<SweepGroup> groups_;
-  std::vector<std::int64_t> history_;
+  std::unique_ptr<std::int64_t[]> history_;  // left uninitialised: written before it is read
   std::vector<std::pair<std::uint32_t, LaneIndex>> ready_;
   bool launches_bind_ = false;
   Fingerprint fingerprint_;
@@ -171,11 +172,11 @@ void Sweep::Prepare() {
       total += static_cast<std::size_t>(run.program->lane_totals[lane]);
     }
   }
-  history_.resize(total);
+  history_ = std::make_unique_for_overwrite<std::int64_t[]>(total);
   std::size_t offset = 0;
   for (const SweepRank& run : ranks_) {
     for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
-      lanes_[run.first_lane + lane].history = history_.data() + offset;
+      lanes_[run.first_lane + lane].history = history_.get() + offset;
       offset += static_cast<std::size_t>(run.program->lane_totals[lane]);
     }
   }
@@ -266,9 +267,12 @@ bool Sweep::AtRest(std::uint32_t rank, std::uint32_t segment, std::int64_t begin
   for (std::size_t i = 1; i < run.program->lanes.size(); ++i) {
     if (body.lane_begin[i] == body.lane_begin[i + 1]) continue;
     const SweepLane& lane = LaneAt(rank, static_cast<LaneIndex>(i));
-    if (lane.posted || lane.next == lane.end || (lane.run - 1)->segment != segment ||
-        lane.next != lane.body->instructions.data() + (lane.run - 1)->begin ||
-        (lane.done > 0 && lane.history[lane.done - 1] > begin)) {
+    if (lane.posted || (lane.done > 0 && lane.history[lane.done - 1] > begin)) return false;
+    // Either between two runs, or in the segment's run and blocked at its first instruction.
+    const bool between = lane.next == lane.end;
+    if (between && (lane.run == lane.run_end || lane.run->segment != segment)) return false;
+    if (!between && ((lane.run - 1)->segment != segment ||
+                     lane.next != lane.body->instructions.data() + (lane.run - 1)->begin)) {
       return false;
     }
   }
@@ -293,8 +297,11 @@ bool Sweep::Recall(std::uint32_t rank, std::int64_t begin) {
     for (std::uint32_t k = 0; k < count; ++k, ++end) {
       const std::int64_t at = begin + *end;
       fingerprint_.Add(TimePoint(Duration(at)), entity, static_cast<std::uint64_t>(lane.done));
-      lane.history[lane.done++] = at;
+      // Nobody outside the action waits for a communicator's completions but for its last one.
+      if (i == 0 || k + 1 == count) lane.history[lane.done] = at;
+      ++lane.done;
     }
+    if (i > 0 && lane.next == lane.end) ++lane.run;
     lane.next = lane.end;
     result_.operations += count;
     if (i > 0) ready_.push_back({rank, static_cast<LaneIndex>(i)});
