@@ -14,6 +14,7 @@
 #include "sim/scenario/scenario_loader.h"
 #include "tools/command_line.h"
 #include "tools/validate/csv_table.h"
+#include "tools/validate/isolated_validation.h"
 #include "tools/validate/measured_step.h"
 #include "tools/validate/render_steps.h"
 #include "tools/validate/software_stack.h"
@@ -100,6 +101,27 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   return PrintOutput(RenderStepTable(outcomes, counted, summary, OutputStyle()));
 }
 
+// `validate` is one of ValidateKernels and ValidateCollectives.
+int ValidateIsolatedFile(
+    const ValidateArguments& arguments,
+    Result<std::vector<IsolatedRow>> (*validate)(const CsvTable&, const scenario::LoadOptions&)) {
+  int status = kDone;
+  const std::optional<CsvTable> table = ReadTable(arguments.file, status);
+  if (!table) return status;
+  scenario::LoadOptions load;
+  load.overrides = arguments.overrides;
+  load.scenario_path = arguments.scenario_path;
+  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  const Result<std::vector<IsolatedRow>> rows = validate(*table, load);
+  if (!rows) {
+    PrintProblems(rows.error());
+    return kWrongInput;
+  }
+  if (arguments.format == "json") return PrintOutput(RenderIsolatedJson(*rows));
+  if (arguments.format == "csv") return PrintOutput(RenderIsolatedCsv(*rows));
+  return PrintOutput(RenderIsolatedTable(*rows, OutputStyle()));
+}
+
 void AddCommon(CLI::App& command, ValidateArguments& arguments) {
   command.add_option("file", arguments.file, "CSV file of measurements")
       ->required()
@@ -114,8 +136,8 @@ void AddCommon(CLI::App& command, ValidateArguments& arguments) {
                   "Directory to look names up in (repeatable)")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  command.add_option("--threads", arguments.threads, "Threads to use (default: one per core)")
-      ->check(CLI::Range(1, 256));
+  command.add_option("--format", arguments.format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}));
 }
 
 }  // namespace
@@ -127,13 +149,23 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   arguments->executable = executable;
   CLI::App* steps = command->add_subcommand("steps", "Step times of whole training runs");
   AddCommon(*steps, *arguments);
-  steps->add_option("--format", arguments->format, "table, json or csv")
-      ->check(CLI::IsMember({"table", "json", "csv"}));
+  steps->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
+      ->check(CLI::Range(1, 256));
   steps->add_option("--only", arguments->only, "Only rows whose id begins so: --only DGXC-,BRIDGE-")
       ->delimiter(',');
   steps->add_flag("--newest", arguments->newest,
                   "Count only the newest release of each configuration");
   steps->callback([arguments, &status] { status = ValidateStepsFile(*arguments); });
+  CLI::App* kernels = command->add_subcommand(
+      "kernels", "Kernels measured alone: GEMMs, attention or memory-bound kernels");
+  AddCommon(*kernels, *arguments);
+  kernels->callback(
+      [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateKernels); });
+  CLI::App* collectives =
+      command->add_subcommand("collectives", "Collectives measured alone, as by nccl-tests");
+  AddCommon(*collectives, *arguments);
+  collectives->callback(
+      [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateCollectives); });
 }
 
 }  // namespace quadrille::tools

@@ -7,6 +7,7 @@
 #include "sim/simulate/simulate.h"
 #include "tools/validate/hardware_choice.h"
 #include "tools/validate/parallel_for.h"
+#include "tools/validate/prediction_interval.h"
 #include "tools/validate/profiled_step.h"
 #include "tools/validate/step_resolver.h"
 
@@ -67,7 +68,9 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
   const metrics::StepReport& report = simulation->report;
   outcome->status = RowStatus::kOk;
   outcome->predicted_s = ToSeconds(report.step_time);
-  outcome->low_s = outcome->high_s = outcome->predicted_s;
+  const PredictionInterval interval = IntervalOf(outcome->stratum);
+  outcome->low_s = outcome->predicted_s * interval.low;
+  outcome->high_s = outcome->predicted_s * interval.high;
   double peak = 0.0;
   for (const metrics::StageReport& stage : report.stages) {
     peak = std::max(peak, static_cast<double>(stage.peak_memory.value()) * 1e-9);

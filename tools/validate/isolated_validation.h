@@ -1,0 +1,45 @@
+// Kernels and collectives measured alone against the formulas that price them in a step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/result.h"
+#include "sim/report/text_table.h"
+#include "sim/scenario/scenario_loader.h"
+#include "tools/validate/csv_table.h"
+#include "tools/validate/statistics.h"
+#include "tools/validate/step_validation.h"
+
+namespace quadrille::tools {
+
+// One measured kernel or collective after prediction.
+struct IsolatedRow {
+  int line = 0;
+  std::string what;   // "4096 x 2304 x 16384"
+  std::string group;  // that its error is summed up in: "H100-SXM bfloat16"
+  RowStatus status = RowStatus::kSkipped;
+  std::string reason;
+  double predicted_s = 0.0;
+  double measured_s = 0.0;
+
+  [[nodiscard]] double error() const { return predicted_s / measured_s - 1.0; }
+};
+
+// Which of the three kernel tables a file is follows from its columns: (m, n, k) GEMMs; (seqlen,
+// heads) attention; (op, bytes) memory-bound kernels. Errors: none of them; malformed cells.
+[[nodiscard]] Result<std::vector<IsolatedRow>> ValidateKernels(const CsvTable& table,
+                                                               const scenario::LoadOptions& load);
+
+// Columns system, gpus, nodes, nic, collective, bytes, time_us, as nccl-tests prints them. Groups
+// are system and size class (below 1 MB, at least 1 MB).
+[[nodiscard]] Result<std::vector<IsolatedRow>> ValidateCollectives(
+    const CsvTable& table, const scenario::LoadOptions& load);
+
+[[nodiscard]] std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
+                                              const report::TableStyle& style);
+// schema_version, rows, strata, overall.
+[[nodiscard]] std::string RenderIsolatedJson(const std::vector<IsolatedRow>& rows);
+[[nodiscard]] std::string RenderIsolatedCsv(const std::vector<IsolatedRow>& rows);
+
+}  // namespace quadrille::tools
