@@ -38,9 +38,7 @@ void MegatronImporter::Inner(const std::string& key, std::int64_t value) {
   body_ += fmt::format("    {}: {}\n", key, value);
 }
 
-void MegatronImporter::Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
-
-void ReadDegrees() {
+void MegatronImporter::ReadDegrees() {
   tensor_ = std::max<std::int64_t>(flags_.Whole("tensor-model-parallel-size").value_or(1), 1);
   pipeline_ = std::max<std::int64_t>(flags_.Whole("pipeline-model-parallel-size").value_or(1), 1);
   context_ = std::max<std::int64_t>(flags_.Whole("context-parallel-size").value_or(1), 1);

@@ -14,6 +14,7 @@
 
 namespace quadrille::scenario {
 
+// Sections are written in the order of a run file. Import() calls all of them, once.
 class MegatronImporter {
  public:
   MegatronImporter(MegatronArguments arguments, const std::string& file,
@@ -38,58 +39,34 @@ class MegatronImporter {
   void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
 
   void ReadDegrees();
-
   // Megatron keeps a gated MLP's parameters at those of a plain one.
   std::int64_t FeedForwardWidth();
-
   std::int64_t Vocabulary();
-
   void Model();
-
   void KeysAndValues();
-
   void ActivationAndNorm();
-
   void Biases();
-
   void LatentAttention();
-
   void ModelExperts();
-
   // "2", or a list such as "([0]*3+[1]*58)" or "[0,1,1]": leading dense layers, then expert layers.
   void ExpertLayers(std::string text);
-
   // "[0]*3+[1,1]" as "00011".
   static std::optional<std::string> LayerPattern(std::string_view text);
-
   void Cluster();
-
   void Parallel();
-
   void VirtualStages();
-
   void Sharding();
-
   void Schedule();
-
   void Training();
-
   std::string Precision();
-
   void Recompute();
-
   void Experts();
-
   void Layout();
-
   void Kernels();
-
   void Optimizer();
-
   void Overlap();
-
   void JudgeTheRest();
-
+  // The comments above the sections.
   [[nodiscard]] std::string Header() const;
 
   MegatronFlagValues flags_;

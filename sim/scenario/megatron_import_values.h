@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/scenario/megatron_import_words.h"
@@ -20,12 +21,16 @@ class MegatronFlagValues {
     for (const MegatronFlag& flag : flags_) last_.insert_or_assign(flag.name, &flag);
   }
 
+  MegatronFlagValues(const MegatronFlagValues&) = delete;
+  MegatronFlagValues& operator=(const MegatronFlagValues&) = delete;
+
   // A switch or any flag that is present.
   bool Has(const std::string& name);
   std::optional<std::string> Text(const std::string& name);
   std::vector<std::string> List(const std::string& name);
   std::optional<std::int64_t> Whole(const std::string& name);
   std::optional<double> Number(const std::string& name);
+  // At least 1; absent is a problem.
   std::int64_t Require(const std::string& name, const std::string& file);
   void Error(const std::string& name, const std::string& message);
   // A value that is read but cannot be expressed.
