@@ -100,9 +100,12 @@ class KinetoTrace : public TraceWriter {
         gpus_per_node_(std::max(run.cluster.gpus_per_node, 1)) {
     files_.resize(program.ranks.size());
     digits_ = fmt::format("{}", std::max(program.world_size - 1, 0)).size();
-    second_line_ = fmt::format(
-        R"("schemaVersion": 1, "displayTimeUnit": "ms", "world_size": {}, "metadata": {{"tool": "quadrille", "version": "{}", "scenario": "{}", "scenario_hash": "{}", "seed": {}}},)",
-        world_size_, Version(), JsonEscaped(run.name), HexText(run.hash), run.seed);
+    second_line_ = fmt::format(R"("schemaVersion": 1, "displayTimeUnit": "ms", "world_size": {}, )",
+                               world_size_);
+    second_line_ +=
+        fmt::format(R"("metadata": {{"tool": "quadrille", "version": "{}", )", Version());
+    second_line_ += fmt::format(R"("scenario": "{}", "scenario_hash": "{}", "seed": {}}},)",
+                                JsonEscaped(run.name), HexText(run.hash), run.seed);
     NameOperations(program);
   }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
@@ -20,7 +23,8 @@ using program::RankState;
 constexpr std::size_t kLabelWidth = 12;
 constexpr std::size_t kBarWidth = 30;
 constexpr std::size_t kLargestContributors = 3;
-constexpr std::size_t kSourceWidth = 72;
+constexpr std::size_t kSourceWidth = 56;
+constexpr std::string_view kPublished = "published";
 
 // Column titles of the states, short enough to stand side by side.
 constexpr std::array<const char*, kRankStates> kStateTitles = {
@@ -205,6 +209,13 @@ std::string LargestOf(const std::vector<metrics::MemoryComponent>& components) {
   return text;
 }
 
+Bytes ActivationsOf(const metrics::StageReport& stage) {
+  for (const metrics::MemoryComponent& component : stage.components) {
+    if (component.name == "activations") return component.bytes;
+  }
+  return Bytes(0);
+}
+
 std::string RenderMemory(const RunDescription& run, const StepReport& report,
                          const TableStyle& style) {
   TextTable table({{"stage"},
@@ -212,8 +223,8 @@ std::string RenderMemory(const RunDescription& run, const StepReport& report,
                    {"parameters", Align::kRight},
                    {"peak", Align::kRight},
                    {"at", Align::kRight},
-                   {"activations of", Align::kRight},
-                   {"largest"}});
+                   {"activations", Align::kRight},
+                   {"microbatch chunks", Align::kRight}});
   const std::vector<metrics::MemoryComponent>* worst = nullptr;
   for (const metrics::StageReport& stage : report.stages) {
     const bool over = stage.peak_memory > report.memory_capacity;
@@ -223,12 +234,12 @@ std::string RenderMemory(const RunDescription& run, const StepReport& report,
                   ParametersText(stage.parameters),
                   {BytesText(stage.peak_memory), over ? Emphasis::kError : Emphasis::kPlain},
                   TimeText(stage.peak_at.time_since_epoch()),
-                  CountText(stage.peak_activations),
-                  LargestOf(stage.components)});
+                  BytesText(ActivationsOf(stage)),
+                  CountText(stage.peak_activations)});
   }
   std::string text = Heading(
-      "Memory",
-      fmt::format("per GPU; \"activations of\" counts the microbatch chunks held at most"), style);
+      "Memory", "per GPU; parameters held, activations at the peak, microbatch chunks held at most",
+      style);
   text += table.Render(style);
   const double share =
       report.memory_capacity.value() > 0 ? report.peak_memory / report.memory_capacity : 0.0;
@@ -254,28 +265,53 @@ std::string RenderMemory(const RunDescription& run, const StepReport& report,
   return text + composition.Render(style, 4);
 }
 
+// "published: one, two (source)", a line per source, for constants that need no line of their own.
+std::string RenderPublished(const std::vector<UncertainConstant>& constants,
+                            const TableStyle& style) {
+  std::vector<std::pair<std::string, std::string>> by_source;
+  for (const UncertainConstant& constant : constants) {
+    if (constant.kind != kPublished) continue;
+    const auto same = std::find_if(by_source.begin(), by_source.end(), [&](const auto& entry) {
+      return entry.first == constant.source;
+    });
+    if (same == by_source.end()) {
+      by_source.emplace_back(constant.source, constant.constant);
+    } else {
+      same->second += ", " + constant.constant;
+    }
+  }
+  std::string text;
+  for (const auto& [source, names] : by_source) {
+    const std::size_t width = style.width > 24 ? style.width - 4 : 20;
+    text += "  " + Wrapped(fmt::format("published: {} ({})", names, source), width, 4) + "\n";
+  }
+  return text;
+}
+
 std::string RenderConstants(const RunDescription& run, const TableStyle& style) {
   std::string text =
       Heading("Not measured", "constants and choices that nobody measured or fitted", style);
   const std::vector<UncertainConstant> constants = UncertainConstants(run);
   TextTable table({{"kind"}, {"where"}, {"what"}, {"source or reason"}});
   for (const UncertainConstant& constant : constants) {
+    if (constant.kind == kPublished) continue;
     std::string source = constant.source;
     if (DisplayWidth(source) > kSourceWidth) {
       source = Wrapped(source, kSourceWidth - 3, 0);
       source = source.substr(0, source.find('\n')) + "...";
     }
-    table.AddRow(
-        {{constant.kind, constant.kind == "assumed" ? Emphasis::kWarning : Emphasis::kPlain},
-         constant.group,
-         constant.constant,
-         {source, Emphasis::kFaint}});
+    const bool assumed = constant.kind == "assumed";
+    table.AddRow({{constant.kind, assumed ? Emphasis::kWarning : Emphasis::kPlain},
+                  constant.group,
+                  constant.constant,
+                  {source, Emphasis::kFaint}});
   }
-  text += table.empty() ? "  none\n" : table.Render(style);
+  if (!table.empty()) text += table.Render(style);
+  text += RenderPublished(constants, style);
+  if (constants.empty()) text += "  none\n";
   for (const std::string& warning : run.warnings) {
-    text += "  " +
-            Painted("warning: " + Wrapped(warning, style.width, 11), Emphasis::kWarning, style) +
-            "\n";
+    const std::string wrapped = "warning: " + Wrapped(warning, style.width, 11);
+    text += "  " + Painted(wrapped, Emphasis::kWarning, style) + "\n";
   }
   return text;
 }
