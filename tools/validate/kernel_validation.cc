@@ -174,10 +174,13 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
       return Fail(row, RowStatus::kSkipped, fmt::format("no constants of kernel '{}'", kernel));
     }
     predicted += compute::FusedAttentionSeconds(hardware->gpu, *constants, shape, type, conditions);
-    // Some tables print a rate alone.
+    // A table that prints a rate alone counts the whole square of scores
+    // (MooreThreads/SimuMax:configs/system).
     const double rate = cells.Number(i, "tflops", 0.0, 0.0) * 1e12;
     if (table.At(i, "time_us").empty() && rate > 0.0) {
-      row->measured_s += compute::AttentionFlops(shape).value() / rate;
+      model::AttentionShape square = shape;
+      square.causal = false;
+      row->measured_s += compute::AttentionFlops(square).value() / rate;
     }
   }
   Settle(row, predicted);

@@ -1,0 +1,179 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/library.h"
+#include "tools/validate/calibration.h"
+#include "tools/validate/csv_table.h"
+#include "tools/validate/measured_step.h"
+#include "tools/validate/profiled_step.h"
+#include "tools/validate/render_steps.h"
+#include "tools/validate/software_stack.h"
+#include "tools/validate/step_resolver.h"
+#include "tools/validate/step_strata.h"
+#include "tools/validate/step_validation.h"
+
+namespace quadrille::tools {
+namespace {
+
+const std::string kSource = QUADRILLE_SOURCE_DIR;
+
+// Published step times; each row names its source.
+std::vector<MeasuredStep> Steps() {
+  const std::string file = kSource + "/test/tools/data/validate_steps.csv";
+  const auto text = scenario::ReadTextFile(file);
+  const auto table = CsvTable::Parse(text.value(), file);
+  return ReadMeasuredSteps(table.value()).value();
+}
+
+MeasuredStep StepOf(const std::string& id) {
+  std::vector<MeasuredStep> steps = Steps();
+  return *std::find_if(steps.begin(), steps.end(),
+                       [&](const MeasuredStep& step) { return step.id == id; });
+}
+
+std::vector<SoftwareStack> Stacks() {
+  return LoadStacks(kSource + "/scenarios/clusters/stacks").value();
+}
+
+StepValidationOptions Options(int threads) {
+  StepValidationOptions options;
+  options.load.shipped_directory = kSource + "/scenarios";
+  options.threads = threads;
+  return options;
+}
+
+const StepOutcome& Find(const std::vector<StepOutcome>& outcomes, const std::string& id) {
+  return *std::find_if(outcomes.begin(), outcomes.end(),
+                       [&](const StepOutcome& row) { return row.step->id == id; });
+}
+
+bool Assumes(const StepOutcome& row, const std::string& key) {
+  return std::any_of(row.assumptions.begin(), row.assumptions.end(),
+                     [&](const scenario::Assumption& a) { return a.key == key; });
+}
+
+TEST(ValidateSteps, PredictsPublishedStepsAndSaysWhatItAssumed) {
+  const std::vector<MeasuredStep> steps = Steps();
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(2));
+  ASSERT_EQ(outcomes.size(), 6U);
+  for (const StepOutcome& row : outcomes) {
+    if (row.step->arch == "hybrid-moe") {
+      EXPECT_EQ(row.status, RowStatus::kSkipped);
+      EXPECT_NE(row.reason.find("Mamba"), std::string::npos);
+      continue;
+    }
+    ASSERT_EQ(row.status, RowStatus::kOk) << row.step->id << ": " << row.reason;
+    EXPECT_LT(std::abs(row.error()), 0.15) << row.step->id;
+    EXPECT_LE(row.low_s, row.predicted_s);
+    EXPECT_GE(row.high_s, row.predicted_s);
+  }
+  EXPECT_TRUE(Assumes(Find(outcomes, "DGXC-132"), "training.recompute"));
+  EXPECT_TRUE(Assumes(Find(outcomes, "DGXC-132"), "kernels.attention"));
+}
+
+TEST(ValidateSteps, GivesTheSameAnswerOnAnyNumberOfThreads) {
+  const std::vector<MeasuredStep> steps = Steps();
+  const auto one = ValidateSteps(steps, Stacks(), Options(1));
+  const auto three = ValidateSteps(steps, Stacks(), Options(3));
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].predicted_s, three[i].predicted_s) << one[i].step->id;
+  }
+}
+
+TEST(ValidateSteps, AProfiledRowNeedsNoKernelModel) {
+  const std::vector<MeasuredStep> steps = Steps();
+  for (const MeasuredStep& step : steps) {
+    if (step.id != "ZB-025") continue;
+    ASSERT_TRUE(IsProfiled(step));
+    // 1F1B in closed form: (M + P - 1) microbatches of F and B, each with two exchanges.
+    const double per_microbatch =
+        (step.t_f_ms + step.t_b_ms + step.t_w_ms + 4 * step.t_comm_ms) * 1e-3;
+    EXPECT_NEAR(PredictFromProfile(step).value(), (24 + 8 - 1) * per_microbatch, 1e-9);
+  }
+}
+
+TEST(ValidateSteps, CountsOnlyCompleteConsistentRowsAndTheNewestRelease) {
+  MeasuredStep step = StepOf("DGXC-132");
+  EXPECT_TRUE(Counts(step));
+  step.tier = "C";
+  EXPECT_FALSE(Counts(step));
+  step.tier = "A";
+  step.consistency = "INCONSISTENT:throughput";
+  EXPECT_FALSE(Counts(step));
+  MeasuredStep older = StepOf("DGXC-132");
+  MeasuredStep newer = older;
+  older.release = "24.11.1";
+  newer.release = "25.02";
+  EXPECT_EQ(NewestReleases({older, newer}), (std::vector<bool>{false, true}));
+}
+
+TEST(ValidateSteps, RefusesAFrameworkThatNoStackListsAndAnUnknownGpu) {
+  std::vector<MeasuredStep> steps = {StepOf("DGXC-132"), StepOf("DGXC-132")};
+  steps[0].framework = "homegrown";
+  steps[1].gpu = "TPUv5";
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(1));
+  EXPECT_EQ(outcomes[0].status, RowStatus::kSkipped);
+  EXPECT_NE(outcomes[0].reason.find("homegrown"), std::string::npos);
+  EXPECT_EQ(outcomes[1].status, RowStatus::kSkipped);
+  EXPECT_NE(outcomes[1].reason.find("TPUv5"), std::string::npos);
+}
+
+TEST(ValidateSteps, WritesTheDocumentedJson) {
+  const std::vector<MeasuredStep> steps = Steps();
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(2));
+  const std::vector<bool> counted(steps.size(), true);
+  const auto json =
+      nlohmann::json::parse(RenderStepJson(outcomes, counted, SummariseSteps(outcomes, counted)));
+  ASSERT_EQ(json["rows"].size(), steps.size());
+  for (const char* key : {"id", "status", "reason", "assumptions", "predicted_s", "low_s", "high_s",
+                          "measured_s", "error"}) {
+    EXPECT_TRUE(json["rows"][0].contains(key)) << key;
+  }
+  for (const char* key : {"name", "rows", "median", "mean", "p90", "bias", "rank_correlation"}) {
+    EXPECT_TRUE(json["overall"].contains(key)) << key;
+    EXPECT_TRUE(json["strata"][0].contains(key)) << key;
+  }
+  EXPECT_EQ(json["overall"]["rows"], 5);
+}
+
+TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : Steps()) {
+    if (step.id == "DGXC-132" || step.id == "DGXC-110") steps.push_back(step);
+  }
+  StepValidationOptions slow = Options(2);
+  slow.load.overrides = {"cluster.gpu.efficiency.factors_16bit.sustained_derate=1.4"};
+  const auto made = ValidateSteps(steps, Stacks(), slow);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].time_s = made[i].predicted_s;
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(2));
+  CalibrationOptions options;
+  options.kinds = {ConstantKind::kDerate16Bit};
+  options.minimum_rows = 2;
+  options.folds = 2;
+  const CalibrationReport report = Calibrate(outcomes, {true, true}, options);
+  ASSERT_EQ(report.constants.size(), 1U);
+  EXPECT_EQ(report.constants[0].Name(), "gpu h100-sxm sustained_derate 16-bit");
+  EXPECT_NEAR(report.constants[0].value, 1.4, 0.01);
+  EXPECT_GT(Summarise(report.errors_before).median, 0.1);
+  EXPECT_LT(Summarise(report.errors_after).median, 0.005);
+  EXPECT_NE(OverlayText(report, "t.csv").find("factors_16bit: {sustained_derate: {value: 1.4"),
+            std::string::npos);
+}
+
+TEST(SoftwareStack, IsChosenByTheLongestFrameworkNameAndTheRelease) {
+  const std::vector<SoftwareStack> stacks = Stacks();
+  EXPECT_EQ(StackOf(stacks, "NeMo/Megatron-Core", "25.02")->name, "nemo-2024");
+  EXPECT_EQ(StackOf(stacks, "NeMo/Megatron-Core (MLPerf)", "MLPerf Training v5.0")->name,
+            "mlperf-2024");
+  EXPECT_EQ(StackOf(stacks, "Megatron-LM", "2021-04")->name, "megatron-2021");
+  EXPECT_EQ(StackOf(stacks, "Megatron-LM", "2022-05")->name, "megatron-2022");
+  EXPECT_EQ(StackOf(stacks, "unknown", "2022-05"), nullptr);
+  EXPECT_NEAR(ReleaseNumber("NeMo container 26.04.01"), 26.04, 1e-9);
+}
+
+}  // namespace
+}  // namespace quadrille::tools
