@@ -4,18 +4,24 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/log.h"
 #include "sim/report/file_output.h"
+#include "sim/report/operation_recorder.h"
 #include "sim/report/progress.h"
 #include "sim/report/step_csv.h"
 #include "sim/report/step_json.h"
 #include "sim/report/step_table.h"
 #include "sim/report/terminal.h"
+#include "sim/report/timeline_text.h"
 #include "sim/report/trace_writer.h"
 #include "sim/simulate/describe_run.h"
+#include "sim/simulate/report_page.h"
 #include "sim/simulate/simulate.h"
 #include "tools/command_line.h"
 
@@ -26,12 +32,14 @@ struct ReplayArguments {
   RunArguments run;
   std::string format = "table";
   std::string json_file;
+  std::string html_file;
   std::string trace_file;
   std::string trace_level = "window";
   std::string trace_layout = "merged";
   std::vector<std::int32_t> trace_ranks;
   std::uint64_t shuffle_ties = 0;
   bool unfold = false;
+  bool timeline = false;
   bool strict = false;
 };
 
@@ -46,15 +54,39 @@ report::TraceOptions TraceOptionsOf(const ReplayArguments& arguments) {
 }
 
 std::string Render(const ReplayArguments& arguments, const report::RunDescription& run,
-                   const metrics::StepReport& step) {
+                   const simulate::Simulation& simulation) {
+  const metrics::StepReport& step = simulation.report;
   if (arguments.format == "json") return report::RenderJson(run, step);
   if (arguments.format == "csv") return report::RenderCsv(run, step);
-  return report::RenderTable(run, step, OutputStyle());
+  const report::TableStyle style = OutputStyle();
+  std::string text = report::RenderTable(run, step, style);
+  if (arguments.timeline) {
+    const simulate::CompiledStep& compiled = simulation.compiled;
+    text += "\n" + report::RenderTimelineText(compiled.schedule, compiled.program,
+                                              simulation.result, style);
+  }
+  return text;
 }
+
+// Gives every record to several sinks.
+class Sinks : public program::RecordSink {
+ public:
+  void Add(program::RecordSink* sink) {
+    if (sink != nullptr) sinks_.push_back(sink);
+  }
+  [[nodiscard]] bool empty() const { return sinks_.empty(); }
+  void Consume(std::span<const program::OpRecord> records) override {
+    for (program::RecordSink* sink : sinks_) sink->Consume(records);
+  }
+
+ private:
+  std::vector<program::RecordSink*> sinks_;
+};
 
 // Files are written only after the whole run is known, and each is whole or absent.
 int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& run,
-               const simulate::Simulation& simulation, report::TraceWriter* trace) {
+               const simulate::Simulation& simulation, report::TraceWriter* trace,
+               const std::string& page) {
   if (trace != nullptr) {
     const Result<report::TraceSummary> summary =
         trace->Close(simulation.compiled.program, simulation.result, simulation.report);
@@ -65,9 +97,13 @@ int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& r
     if (!summary->warning.empty()) spdlog::warn("{}", summary->warning);
     spdlog::info("trace: {} slices in {}", summary->slices, arguments.trace_file);
   }
-  if (!arguments.json_file.empty()) {
-    const Result<void> written =
-        report::WriteFile(arguments.json_file, report::RenderJson(run, simulation.report));
+  const std::pair<std::string, std::string> files[] = {
+      {arguments.json_file,
+       arguments.json_file.empty() ? "" : report::RenderJson(run, simulation.report)},
+      {arguments.html_file, page}};
+  for (const auto& [path, content] : files) {
+    if (path.empty()) continue;
+    const Result<void> written = report::WriteFile(path, content);
     if (!written) {
       PrintProblems(written.error());
       return kFileTrouble;
@@ -108,8 +144,15 @@ int Replay(const ReplayArguments& arguments) {
       return kFileTrouble;
     }
     trace = std::move(*opened);
+  }
+  std::optional<report::OperationRecorder> recorder;
+  if (!arguments.html_file.empty()) recorder.emplace(compiled->program);
+  Sinks sinks;
+  sinks.Add(trace.get());
+  sinks.Add(recorder ? &*recorder : nullptr);
+  if (!sinks.empty()) {
     options.record_stages = arguments.trace_ranks.empty();
-    options.sink = trace.get();
+    options.sink = &sinks;
   }
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
   options.progress = [&progress](Ratio done) { progress.Update(done); };
@@ -120,9 +163,11 @@ int Replay(const ReplayArguments& arguments) {
     PrintProblems(simulation.error());
     return kAnswerIsNo;
   }
-  status = WriteFiles(arguments, run, *simulation, trace.get());
+  const std::string page =
+      recorder ? simulate::RenderReplayPage(*scenario, *simulation, *recorder) : "";
+  status = WriteFiles(arguments, run, *simulation, trace.get(), page);
   if (status != kDone) return status;
-  status = PrintOutput(Render(arguments, run, simulation->report));
+  status = PrintOutput(Render(arguments, run, *simulation));
   if (status != kDone) return status;
   return arguments.strict && simulation->report.out_of_memory ? kAnswerIsNo : kDone;
 }
@@ -138,6 +183,12 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("--json", arguments->json_file, "Also write the JSON report to a file")
       ->type_name("FILE");
+  command
+      ->add_option("--html", arguments->html_file,
+                   "Also write a report page that opens in a browser, without a network")
+      ->type_name("FILE");
+  command->add_flag("--timeline", arguments->timeline,
+                    "Draw the actions of every stage below the table, cut to the terminal");
   command
       ->add_option("--trace", arguments->trace_file,
                    "Write a Chrome trace, compressed when the name ends in .gz")

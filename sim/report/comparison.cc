@@ -19,10 +19,11 @@ using Json = nlohmann::ordered_json;
 constexpr double kEqualTime = 0.0005;
 constexpr std::int64_t kEqualBytes = 50'000'000;
 
-std::string Slower(const ComparedRun& run, const ComparedRun& fastest) {
-  const double ratio = ToSeconds(run.step.step_time) / ToSeconds(fastest.step.step_time);
-  if (ratio < 1.0 + kEqualTime) return fmt::format("as fast as {}", fastest.label);
-  return fmt::format("{:.1f} % slower than {}", (ratio - 1.0) * 100.0, fastest.label);
+std::string Slower(const ComparedRun& run, const ComparedRun& other) {
+  const double ratio = ToSeconds(run.step.step_time) / ToSeconds(other.step.step_time);
+  if (std::abs(ratio - 1.0) < kEqualTime) return fmt::format("as fast as {}", other.label);
+  return fmt::format("{:.1f} % {} than {}", std::abs(ratio - 1.0) * 100.0,
+                     ratio < 1.0 ? "faster" : "slower", other.label);
 }
 
 // "12.3 GB more", or empty when about equal.
@@ -75,28 +76,31 @@ std::vector<DifferingKey> DifferingKeys(const Comparison& comparison) {
 }
 
 std::string TradeText(const Comparison& comparison, std::size_t index) {
-  const ComparedRun& run = comparison.runs[index];
-  const auto leanest = std::min_element(comparison.runs.begin(), comparison.runs.end(),
-                                        [](const ComparedRun& a, const ComparedRun& b) {
-                                          return a.step.peak_memory < b.step.peak_memory;
-                                        });
+  const std::vector<ComparedRun>& runs = comparison.runs;
+  if (runs.size() < 2) return "nothing to compare with";
+  const ComparedRun& run = runs[index];
+  const auto fits = [](const ComparedRun& r) { return !r.step.out_of_memory; };
+  const auto fitting = std::find_if(runs.begin(), runs.end(), fits);
+  const ComparedRun& best = fitting == runs.end() ? runs.front() : *fitting;
   std::string text;
-  if (index == 0) {
-    if (comparison.runs.size() == 1) return "nothing to compare with";
-    text = "the fastest";
+  if (&run == &best) {
+    const auto leanest =
+        std::min_element(runs.begin(), runs.end(), [](const ComparedRun& a, const ComparedRun& b) {
+          return a.step.peak_memory < b.step.peak_memory;
+        });
+    text = &best == &runs.front() ? "the fastest" : "the fastest that fits";
     const std::string more = MemoryDifference(run.step.peak_memory, leanest->step.peak_memory);
     Append(text, more.empty() ? "and none needs less memory"
                               : fmt::format("with {} than {}", more, leanest->label));
   } else {
-    const ComparedRun& fastest = comparison.runs.front();
-    text = Slower(run, fastest);
-    Append(text, MemoryDifference(run.step.peak_memory, fastest.step.peak_memory));
+    text = Slower(run, best);
+    Append(text, MemoryDifference(run.step.peak_memory, best.step.peak_memory));
     const double messages = run.messages_per_microbatch;
-    if (std::abs(messages - fastest.messages_per_microbatch) >= 0.5) {
+    if (std::abs(messages - best.messages_per_microbatch) >= 0.5) {
       Append(text, fmt::format("{:.4g} instead of {:.4g} messages per microbatch", messages,
-                               fastest.messages_per_microbatch));
+                               best.messages_per_microbatch));
     }
-    if (run.parameter_copies != fastest.parameter_copies) {
+    if (run.parameter_copies != best.parameter_copies) {
       Append(text, fmt::format("{} {} of the parameters", run.parameter_copies,
                                run.parameter_copies == 1 ? "copy" : "copies"));
     }

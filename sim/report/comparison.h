@@ -26,6 +26,7 @@ struct ComparedRun {
   double messages_per_microbatch = 0.0;
   RunDescription run;
   metrics::StepReport step;
+  std::string timeline;  // for the report page (html_timeline.h); empty for the other formats
 };
 
 struct RefusedSchedule {
@@ -53,9 +54,9 @@ void SortByStepTime(Comparison& comparison);
 // The keys of the scenarios, as the JSON report names them, whose values differ between the runs.
 [[nodiscard]] std::vector<DifferingKey> DifferingKeys(const Comparison& comparison);
 
-// What row `index` gives and takes against the fastest (the fastest: against the one that needs
-// least memory), in a line: "2.1 % slower, 14.2 GB less at the peak, 14 instead of 126 messages per
-// microbatch". REQUIRES: sorted.
+// What row `index` gives and takes against the fastest that fits in memory (that one: against the
+// one that needs least memory), in a line: "2.1 % slower than interleaved, 14.2 GB less at the
+// peak, 14 instead of 126 messages per microbatch". REQUIRES: sorted.
 [[nodiscard]] std::string TradeText(const Comparison& comparison, std::size_t index);
 
 // "v 8, group 8": the numbers that make a schedule concrete.

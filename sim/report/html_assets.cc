@@ -11,7 +11,8 @@
       "_begin\n"                                      \
       ".global quadrille_" #symbol                    \
       "_end\n"                                        \
-      "quadrille_" #symbol "_begin:\n"                \
+      "quadrille_" #symbol                            \
+      "_begin:\n"                                     \
       ".incbin \"" path                               \
       "\"\n"                                          \
       "quadrille_" #symbol                            \

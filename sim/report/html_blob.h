@@ -9,8 +9,8 @@
 
 namespace quadrille::report {
 
-// Collects arrays of little-endian numbers. Each begins at a multiple of eight bytes, as JavaScript's
-// typed arrays need it.
+// Collects arrays of little-endian numbers. Each begins at a multiple of eight bytes, as
+// JavaScript's typed arrays need it.
 class TypedArrays {
  public:
   void Add(std::string_view name, const std::vector<double>& values);

@@ -75,12 +75,10 @@ std::string Dump(const Json& json) {
 }  // namespace
 
 std::string RenderHtmlPage(const HtmlPage& page) {
-  QUADRILLE_CHECK(page.timelines.size() == page.comparison.runs.size(), "{} timelines for {} runs",
-                  page.timelines.size(), page.comparison.runs.size());
   std::string timelines = "[";
-  for (const std::string& timeline : page.timelines) {
+  for (const ComparedRun& run : page.comparison.runs) {
     if (timelines.size() > 1) timelines += ',';
-    timelines += timeline.empty() ? "null" : timeline;
+    timelines += run.timeline.empty() ? "null" : run.timeline;
   }
   timelines += ']';
   const std::array<std::pair<std::string_view, std::string>, 8> values = {{

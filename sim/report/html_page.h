@@ -1,4 +1,5 @@
-// The report page: one file that shows a run, or runs side by side, in a browser, without a network.
+// The report page: one file that shows a run, or runs side by side, in a browser, without a
+// network.
 #pragma once
 
 #include <string>
@@ -16,13 +17,11 @@ struct ScenarioText {
 struct HtmlPage {
   bool replay = false;  // a single run; else a comparison
   Comparison comparison;
-  // By run: EncodeHtmlTimeline's object; empty for a run without a timeline.
-  std::vector<std::string> timelines;
   std::vector<ScenarioText> scenarios;
 };
 
 // The whole file. Everything that comes from outside is escaped, so that no name or comment can end
-// a script or become markup. REQUIRES: a sorted comparison with as many timelines as runs, CHECKed.
+// a script or become markup. REQUIRES: a sorted comparison.
 [[nodiscard]] std::string RenderHtmlPage(const HtmlPage& page);
 
 }  // namespace quadrille::report

@@ -43,6 +43,7 @@ using schedules::ActionKind;
 
 // As in tools/report_page/data.js.
 constexpr std::uint8_t kOptimizerAction = 4;
+constexpr std::uint8_t kPrologueAction = 5;
 constexpr std::uint8_t kNoAction = 255;
 constexpr std::int32_t kNone = -1;
 
@@ -138,8 +139,8 @@ class TimelineEncoder {
 
   std::vector<std::uint32_t> rows_;  // simulated ranks
   std::size_t rows_left_out_ = 0;
-  std::map<MessageKey, MessageEnds> received_;  // by destination program, lane, position
-  std::map<MessageKey, MessageEnds> sent_;      // by source program, lane, position
+  std::map<MessageKey, MessageEnds> received_;           // by destination program, lane, position
+  std::map<MessageKey, MessageEnds> sent_;               // by source program, lane, position
   std::vector<std::vector<std::int32_t>> action_index_;  // by row and segment
   std::vector<std::int32_t> row_of_stage_;
   std::vector<std::int32_t> row_of_rank_;
@@ -159,8 +160,8 @@ void TimelineEncoder::ChooseRows() {
   const std::vector<std::uint32_t> recorded = recorder_.Ranks();
   std::size_t actions = 0;
   for (std::uint32_t rank : recorded) actions += ProgramOf(rank).segments.size();
-  const std::size_t step = std::max<std::size_t>(1, (actions + options_.actions - 1) /
-                                                        std::max<std::size_t>(options_.actions, 1));
+  const std::size_t step = std::max<std::size_t>(
+      1, (actions + options_.actions - 1) / std::max<std::size_t>(options_.actions, 1));
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     if (i % step == 0 || i + 1 == recorded.size()) {
       rows_.push_back(recorded[i]);
@@ -190,9 +191,7 @@ void TimelineEncoder::IndexActions() {
   for (std::uint32_t rank : rows_) {
     std::vector<std::int32_t>& of_segment = action_index_.emplace_back();
     for (const Segment& segment : ProgramOf(rank).segments) {
-      const bool shown =
-          segment.role == SegmentRole::kAction || segment.role == SegmentRole::kOptimizer;
-      of_segment.push_back(shown ? next++ : kNone);
+      of_segment.push_back(segment.role == SegmentRole::kFlat ? kNone : next++);
     }
   }
 }
@@ -221,10 +220,9 @@ void TimelineEncoder::AddActions(std::size_t row) {
   for (std::uint32_t s = 0; s < rank_program.segments.size(); ++s) {
     const Segment& segment = rank_program.segments[s];
     const program::ActionSpan& span = result_.ranks[rank].spans[s];
-    if (segment.role == SegmentRole::kPrologue) idle_since = span.end;
     if (action_index_[row][s] == kNone) continue;
-    const RankState phase = actions_left == 0   ? RankState::kBubbleBarrier
-                            : !backward_begun   ? RankState::kBubbleWarmup
+    const RankState phase = actions_left == 0    ? RankState::kBubbleBarrier
+                            : !backward_begun    ? RankState::kBubbleWarmup
                             : forwards_left == 0 ? RankState::kBubbleCooldown
                                                  : RankState::kBubbleSteady;
     AddGap(rank, s, idle_since, phase);
@@ -235,7 +233,9 @@ void TimelineEncoder::AddActions(std::size_t row) {
     const Action& first = segment.slot.first;
     const Action& second = segment.slot.second.value_or(first);
     const bool fused = action && segment.slot.second.has_value();
-    actions_.kind.push_back(action ? static_cast<std::uint8_t>(first.kind) : kOptimizerAction);
+    actions_.kind.push_back(action ? static_cast<std::uint8_t>(first.kind)
+                            : segment.role == SegmentRole::kPrologue ? kPrologueAction
+                                                                     : kOptimizerAction);
     actions_.microbatch.push_back(static_cast<std::uint16_t>(first.microbatch.value()));
     actions_.chunk.push_back(static_cast<std::uint8_t>(first.chunk.value()));
     actions_.kind2.push_back(fused ? static_cast<std::uint8_t>(second.kind) : kNoAction);
@@ -326,8 +326,7 @@ std::uint16_t TimelineEncoder::NameOf(const program::OperationName& operation) {
   const auto kind = static_cast<std::size_t>(operation.kind);
   const std::string pass = operation.optimizer ? "optimizer" : PassText(operation.pass);
   const std::pair<std::string, int> key{operation.name + '\n' + pass, static_cast<int>(kind)};
-  const auto [it, added] =
-      name_index_.emplace(key, static_cast<std::uint16_t>(name_index_.size()));
+  const auto [it, added] = name_index_.emplace(key, static_cast<std::uint16_t>(name_index_.size()));
   if (added) names_.push_back({operation.name, kKinds[kind], pass});
   return it->second;
 }
@@ -387,6 +386,7 @@ std::int32_t TimelineEncoder::WaitedFor(std::uint32_t rank, const OpRecord& reco
   const RankProgram& rank_program = ProgramOf(rank);
   const Segment& segment = rank_program.segments[record.segment];
   const program::Template& body = rank_program.templates[segment.body];
+  if (record.lane + 1U >= body.lane_begin.size()) return kNone;
   const std::int32_t* base = rank_program.BaseCounts(record.segment);
   const std::int64_t offset =
       std::int64_t{record.position} - base[record.lane] + body.lane_begin[record.lane];
@@ -394,17 +394,15 @@ std::int32_t TimelineEncoder::WaitedFor(std::uint32_t rank, const OpRecord& reco
     return kNone;
   }
   const program::Instruction& instruction = body.instructions[static_cast<std::size_t>(offset)];
-  const OpRecord* before = record.position == 0
-                               ? nullptr
-                               : recorder_.Find(rank, record.lane, record.position - 1);
+  const OpRecord* before =
+      record.position == 0 ? nullptr : recorder_.Find(rank, record.lane, record.position - 1);
   TimePoint latest = before == nullptr ? TimePoint{} : before->end;
   std::int32_t waited = kNone;
   for (std::uint32_t w = 0; w < instruction.wait_count; ++w) {
     const program::Wait& wait = body.waits[instruction.wait_begin + w];
     const std::int32_t count = base[wait.lane] + wait.count;
     if (wait.lane == record.lane || count < 1) continue;
-    const auto found =
-        kernel_index_.find({rank, wait.lane, static_cast<std::uint32_t>(count - 1)});
+    const auto found = kernel_index_.find({rank, wait.lane, static_cast<std::uint32_t>(count - 1)});
     if (found == kernel_index_.end()) continue;
     const OpRecord& other = *kernel_records_[static_cast<std::size_t>(found->second)].second;
     if (other.end <= latest) continue;
@@ -449,8 +447,8 @@ std::string TimelineEncoder::Finish() const {
   }
   Json windows = Json::array();
   for (const Window& window : windows_) {
-    windows.push_back({window.begin.time_since_epoch().count(),
-                       window.end.time_since_epoch().count()});
+    windows.push_back(
+        {window.begin.time_since_epoch().count(), window.end.time_since_epoch().count()});
   }
   const Json head = {{"end", result_.end.time_since_epoch().count()},
                      {"rows", rows},

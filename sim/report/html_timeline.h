@@ -13,8 +13,8 @@
 namespace quadrille::report {
 
 struct HtmlTimelineOptions {
-  std::size_t actions = 400'000;  // at most; beyond it, ranks are left out evenly
-  std::size_t kernels = 90'000;   // about; spread over windows at the begin, middle and end
+  std::size_t actions = 400'000;    // at most; beyond it, ranks are left out evenly
+  std::size_t kernels = 90'000;     // about; spread over windows at the begin, middle and end
   std::size_t memory_points = 400;  // per stage, at most twice this
 };
 

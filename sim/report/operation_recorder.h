@@ -15,8 +15,7 @@ class OperationRecorder : public program::RecordSink {
  public:
   // Beyond `limit` records only those of lanes that few operations run on are kept: of
   // point-to-point, data-parallel and gradient-norm lanes..
-  explicit OperationRecorder(const program::Program& program,
-                             std::size_t limit = kDefaultLimit);
+  explicit OperationRecorder(const program::Program& program, std::size_t limit = kDefaultLimit);
 
   void Consume(std::span<const program::OpRecord> records) override;
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "schedules/evaluate.h"
 #include "schedules/registry.h"
@@ -204,6 +205,16 @@ ActionMeans MeansOf(const Simulation& simulation) {
   return means;
 }
 
+Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOptions& options,
+                                    const MakeSink& make_sink) {
+  if (!make_sink) return Simulate(scenario, options);
+  Result<CompiledStep> compiled = Compile(scenario, options);
+  if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
+  SimulateOptions recording = options;
+  recording.sink = make_sink(compiled->program);
+  return Run(scenario, std::move(*compiled), recording);
+}
+
 }  // namespace
 
 Result<std::vector<ScheduleSpec>> ParseScheduleList(const std::string& text) {
@@ -299,14 +310,13 @@ Result<ScheduleVariant> MakeVariant(const Scenario& run, const ScheduleSpec& spe
   return tl::unexpected<Diagnostics>(refusal);
 }
 
-Result<Simulation> SimulateVariant(ScheduleVariant& variant, const SimulateOptions& options) {
+Result<Simulation> SimulateVariant(ScheduleVariant& variant, const SimulateOptions& options,
+                                   const MakeSink& make_sink) {
   Scenario& scenario = variant.scenario;
   const ScheduleEntry* entry = schedules::FindSchedule(scenario.schedule.name);
   const bool from_costs = !scenario.schedule.order && entry != nullptr && entry->needs_costs;
-  if (!from_costs) return Simulate(scenario, options);
-  SimulateOptions quiet = options;
-  quiet.sink = nullptr;
-  const Result<Simulation> first = Simulate(scenario, quiet);
+  if (!from_costs) return SimulateRecorded(scenario, options, make_sink);
+  const Result<Simulation> first = Simulate(scenario, options);
   if (!first) return tl::unexpected<Diagnostics>(first.error());
   schedules::TaskCosts costs = MeasureCosts(*first);
   costs.pair_cost = scenario.schedule.request.costs.pair_cost;
@@ -316,7 +326,7 @@ Result<Simulation> SimulateVariant(ScheduleVariant& variant, const SimulateOptio
       fmt::format("built from F {}, I {}, W {}, hop {}, measured on its order for equal costs",
                   report::TimeText(costs.forward), report::TimeText(costs.backward_input),
                   report::TimeText(costs.backward_weight), report::TimeText(costs.latency));
-  return Simulate(scenario, options);
+  return SimulateRecorded(scenario, options, make_sink);
 }
 
 schedules::TaskCosts MeasureCosts(const Simulation& simulation) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,8 +56,11 @@ struct ScheduleVariant {
 // Simulates `variant`. A schedule that is built from costs is simulated twice: from equal costs,
 // and then, in earnest, from the mean times of actions and hops that the first run showed. An error
 // is a refusal of the sizes or a deadlock.
+// `make_sink`, if any, gives the sink for the records of the run in earnest.
+using MakeSink = std::function<program::RecordSink*(const program::Program&)>;
 [[nodiscard]] Result<Simulation> SimulateVariant(ScheduleVariant& variant,
-                                                 const SimulateOptions& options);
+                                                 const SimulateOptions& options,
+                                                 const MakeSink& make_sink = nullptr);
 
 // Mean times of the actions (without waits between them) and of one hop, over the simulated ranks.
 // A kind of action that does not occur is derived from the others (B = I + W; I = W = B / 2).
