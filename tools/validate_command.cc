@@ -16,6 +16,7 @@
 #include "tools/validate/csv_table.h"
 #include "tools/validate/isolated_validation.h"
 #include "tools/validate/measured_step.h"
+#include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_strata.h"
@@ -98,6 +99,9 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   const StepSummary summary = SummariseSteps(outcomes, counted);
   if (arguments.format == "json") return PrintOutput(RenderStepJson(outcomes, counted, summary));
   if (arguments.format == "csv") return PrintOutput(RenderStepCsv(outcomes, counted));
+  if (arguments.format == "html") {
+    return PrintOutput(RenderStepHtml(outcomes, counted, summary));
+  }
   return PrintOutput(RenderStepTable(outcomes, counted, summary, OutputStyle()));
 }
 
@@ -122,7 +126,7 @@ int ValidateIsolatedFile(
   return PrintOutput(RenderIsolatedTable(*rows, OutputStyle()));
 }
 
-void AddCommon(CLI::App& command, ValidateArguments& arguments) {
+void AddCommon(CLI::App& command, ValidateArguments& arguments, std::vector<std::string> formats) {
   command.add_option("file", arguments.file, "CSV file of measurements")
       ->required()
       ->type_name("FILE.csv");
@@ -136,8 +140,8 @@ void AddCommon(CLI::App& command, ValidateArguments& arguments) {
                   "Directory to look names up in (repeatable)")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  command.add_option("--format", arguments.format, "table, json or csv")
-      ->check(CLI::IsMember({"table", "json", "csv"}));
+  command.add_option("--format", arguments.format, "How to print the result")
+      ->check(CLI::IsMember(std::move(formats)));
 }
 
 }  // namespace
@@ -148,7 +152,7 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   auto arguments = std::make_shared<ValidateArguments>();
   arguments->executable = executable;
   CLI::App* steps = command->add_subcommand("steps", "Step times of whole training runs");
-  AddCommon(*steps, *arguments);
+  AddCommon(*steps, *arguments, {"table", "json", "csv", "html"});
   steps->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
       ->check(CLI::Range(1, 256));
   steps->add_option("--only", arguments->only, "Only rows whose id begins so: --only DGXC-,BRIDGE-")
@@ -158,12 +162,12 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   steps->callback([arguments, &status] { status = ValidateStepsFile(*arguments); });
   CLI::App* kernels = command->add_subcommand(
       "kernels", "Kernels measured alone: GEMMs, attention or memory-bound kernels");
-  AddCommon(*kernels, *arguments);
+  AddCommon(*kernels, *arguments, {"table", "json", "csv"});
   kernels->callback(
       [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateKernels); });
   CLI::App* collectives =
       command->add_subcommand("collectives", "Collectives measured alone, as by nccl-tests");
-  AddCommon(*collectives, *arguments);
+  AddCommon(*collectives, *arguments, {"table", "json", "csv"});
   collectives->callback(
       [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateCollectives); });
 }

@@ -10,6 +10,7 @@
 #include "tools/validate/csv_table.h"
 #include "tools/validate/measured_step.h"
 #include "tools/validate/profiled_step.h"
+#include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_resolver.h"
@@ -138,6 +139,25 @@ TEST(ValidateSteps, WritesTheDocumentedJson) {
     EXPECT_TRUE(json["strata"][0].contains(key)) << key;
   }
   EXPECT_EQ(json["overall"]["rows"], 5);
+}
+
+TEST(ValidateSteps, DrawsAPointPerCountedRowIntoAPageWithoutScripts) {
+  std::vector<MeasuredStep> steps = Steps();
+  for (MeasuredStep& step : steps) {
+    if (step.id == "DGXC-132") step.id = "a<b&c";
+  }
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(2));
+  const std::vector<bool> counted(steps.size(), true);
+  const std::string page = RenderStepHtml(outcomes, counted, SummariseSteps(outcomes, counted));
+  std::size_t points = 0;
+  for (std::size_t at = page.find("<circle"); at != std::string::npos;
+       at = page.find("<circle", at + 1)) {
+    ++points;
+  }
+  EXPECT_EQ(points, 5U);
+  EXPECT_NE(page.find("a&lt;b&amp;c"), std::string::npos);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("http"), std::string::npos);
 }
 
 TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {
