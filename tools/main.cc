@@ -9,11 +9,14 @@
 
 #include "sim/base/log.h"
 #include "sim/report/version.h"
+#include "tools/calibrate_command.h"
 #include "tools/command_line.h"
+#include "tools/compare_command.h"
 #include "tools/import_command.h"
 #include "tools/plan_command.h"
 #include "tools/replay_command.h"
 #include "tools/schedules_command.h"
+#include "tools/validate_command.h"
 #include "tools/topology_command.h"
 
 namespace {
@@ -32,10 +35,13 @@ int Run(int argc, char** argv) {
   app.parse_complete_callback([&verbosity] { quadrille::SetLogVerbosity(verbosity); });
   int status = quadrille::tools::kDone;
   const std::string executable = argv[0];
+  quadrille::tools::AddCalibrateCommand(app, executable, status);
+  quadrille::tools::AddCompareCommand(app, executable, status);
   quadrille::tools::AddImportCommand(app, executable, status);
   quadrille::tools::AddPlanCommand(app, executable, status);
   quadrille::tools::AddReplayCommand(app, executable, status);
   quadrille::tools::AddSchedulesCommand(app, status);
+  quadrille::tools::AddValidateCommand(app, executable, status);
   quadrille::tools::AddTopologyCommand(app, executable, status);
   try {
     app.parse(argc, argv);

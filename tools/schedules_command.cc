@@ -176,9 +176,9 @@ int RunList(const Arguments& arguments) {
   }
   report::TextTable table({{"name"},
                            {"description"},
-                           {"default_virtual_stages", report::Align::kRight},
+                           {"vp", report::Align::kRight},
                            {"placement"},
-                           {"needs_costs"},
+                           {"costs"},
                            {"source"}});
   for (const ScheduleEntry& entry : schedules::BuiltInSchedules()) {
     table.AddRow({std::string(entry.name), std::string(entry.description),

@@ -211,8 +211,14 @@ void ComputeWaterfall(const program::Program& program, const program::RunResult&
     ranks += program.ranks[r].multiplicity;
   }
   report.hfu = Ratio(executed / ranks / step / report.peak_flops.value());
+  // From the ranks and not from the rounded means, so that the shares add up to 1.
   const auto share = [&](RankState state) {
-    return ToSeconds(report.states[static_cast<std::size_t>(state)]) / step;
+    double sum = 0.0;
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      sum += ToSeconds(result.ranks[r].states[static_cast<std::size_t>(state)]) *
+             program.ranks[r].multiplicity;
+    }
+    return sum / ranks / step;
   };
   const auto add = [&](const char* cause, double value) {
     report.waterfall.push_back({cause, Ratio(value)});

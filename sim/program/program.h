@@ -126,6 +126,10 @@ struct Kernel {
   bool optimizer = false;  // accounted as optimizer, not as compute
   Bytes memory_traffic;
   FlopCount flops;  // executed, recomputation included
+  // For jitter: what the kernel is (name, pass, place in its piece), whatever schedule runs it; and
+  // whether the second action of a fused pair does.
+  std::uint32_t identity = 0;
+  bool second_of_pair = false;
 };
 
 struct RankProgram {

@@ -84,6 +84,7 @@ class RankProgramBuilder {
   void PlanBlockingCalls();
   void PlanParameterGather();
   void PlanGradientReduce();
+  void PlanTiedEmbedding();
   void PlanExpertGradientReduce();
   void AddFlat(LaneIndex lane, std::uint16_t name, const network::TransferShape& shape,
                std::vector<Wait> waits);

@@ -62,8 +62,11 @@ void RankProgramBuilder::AddPrologue() {
         NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
     instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
     program_.kernels.push_back(kernel);
-    compute_count_ = writer.Emit(instruction, {});
+    writer.Emit(instruction, {});
   };
+  Instruction begin;
+  begin.kind = InstructionKind::kBegin;
+  writer.Emit(begin, {});
   if (input_.host.fixed_step.count() > 0) {
     emit("step overhead", {input_.host.fixed_step, false, true, Bytes(0), FlopCount(0.0)});
   }
@@ -71,6 +74,9 @@ void RankProgramBuilder::AddPrologue() {
        OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));
   const Kernel cast = WeightCastKernel();
   if (cast.duration.count() > 0) emit("cast weights", cast);
+  Instruction end;
+  end.kind = InstructionKind::kEnd;
+  compute_count_ = writer.Emit(end, {});
   const Duration total = writer.launch_total();
   Segment segment;
   segment.role = SegmentRole::kPrologue;
@@ -228,19 +234,24 @@ void RankProgramBuilder::PlanGradientReduce() {
          Bytes(reduction.bytes.value() / (sharded ? GroupSize(Axis::kData) : 1)),
          "all-reduce gradients between shard groups");
   }
+  PlanTiedEmbedding();
+}
+
+// First and last stage add up their gradients of the one embedding table.
+void RankProgramBuilder::PlanTiedEmbedding() {
   const int tied = FindLane(program_, LaneKind::kReplica, Axis::kEmbedding);
-  if (tied >= 0) {
-    network::TransferShape shape;
-    const std::int32_t chunk = pipeline_rank_ == 0 ? 0 : input_.schedule.virtual_stages - 1;
-    shape.collective = {
-        CollectiveKind::kAllReduce, Axis::kEmbedding,
-        BytesOf(model::TiedTableParameters(input_.model, input_.execution.sharding), gradient)};
-    AddFlat(static_cast<LaneIndex>(tied),
-            NameOf(program_, "all-reduce embedding gradients", OperationKind::kCollective,
-                   Pass::kInputGradient, false),
-            shape, {{kComputeLane, EndCount(SlotsOf(true, chunk).back())}});
-    optimizer_waits_.push_back({static_cast<LaneIndex>(tied), 1});
-  }
+  if (tied < 0) return;
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  network::TransferShape shape;
+  const std::int32_t chunk = pipeline_rank_ == 0 ? 0 : input_.schedule.virtual_stages - 1;
+  shape.collective = {
+      CollectiveKind::kAllReduce, Axis::kEmbedding,
+      BytesOf(model::TiedTableParameters(input_.model, input_.execution.sharding), gradient)};
+  AddFlat(static_cast<LaneIndex>(tied),
+          NameOf(program_, "all-reduce embedding gradients", OperationKind::kCollective,
+                 Pass::kInputGradient, false),
+          shape, {{kComputeLane, EndCount(SlotsOf(true, chunk).back())}});
+  optimizer_waits_.push_back({static_cast<LaneIndex>(tied), 1});
 }
 
 void RankProgramBuilder::PlanExpertGradientReduce() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/base/counter_rng.h"
 
 namespace quadrille::program {
 namespace {
@@ -53,6 +54,14 @@ const TensorOverlapEntry* FindOverlap(const TensorOverlapTable& table, const Ope
   return close;
 }
 
+// What a kernel is, whatever schedule runs it: forward and whole or split backwards of a piece read
+// the same two lists, so the place in its list tells kernels of one name apart.
+std::uint32_t IdentityOf(const Operation& op, std::size_t place) {
+  std::uint64_t hash = Hash(static_cast<std::uint64_t>(op.pass), place);
+  for (const char* c = op.name; *c != '\0'; ++c) hash = Mix(hash ^ static_cast<unsigned char>(*c));
+  return static_cast<std::uint32_t>(hash);
+}
+
 bool Needs(const Operation& op, std::int32_t index) {
   return std::find(op.needs.begin(), op.needs.end(), index) != op.needs.end();
 }
@@ -62,9 +71,10 @@ class ActionStream {
  public:
   ActionStream(const TemplateContext& context, const ActionBody& body, ShapeTable& shapes,
                RankProgram& program, TemplateWriter& writer,
-               std::vector<std::vector<Duration>>& finish)
+               std::vector<std::vector<Duration>>& finish, bool second_of_pair)
       : context_(context),
         body_(body),
+        second_of_pair_(second_of_pair),
         shapes_(shapes),
         program_(program),
         writer_(writer),
@@ -245,6 +255,8 @@ class ActionStream {
     Instruction instruction = Named(op, InstructionKind::kCompute, kComputeLane);
     instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
     program_.kernels.push_back(kernel);
+    program_.kernels.back().identity = IdentityOf(op, next_);
+    program_.kernels.back().second_of_pair = second_of_pair_;
     const std::int32_t count = Emit(instruction, waits, kernel.duration);
     first_compute_ = false;
     return {kComputeLane, count};
@@ -363,6 +375,7 @@ class ActionStream {
 
   const TemplateContext& context_;
   const ActionBody& body_;
+  const bool second_of_pair_;
   ShapeTable& shapes_;
   RankProgram& program_;
   TemplateWriter& writer_;
@@ -491,9 +504,9 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   begin.kind = InstructionKind::kBegin;
   writer.Emit(begin, {});
   finish[kComputeLane].push_back(Duration(0));
-  ActionStream leading(context, first, shapes, program, writer, finish);
+  ActionStream leading(context, first, shapes, program, writer, finish, false);
   if (second != nullptr) {
-    ActionStream other(context, *second, shapes, program, writer, finish);
+    ActionStream other(context, *second, shapes, program, writer, finish, true);
     while (context.serial_pairs && !leading.done()) leading.EmitNext();
     while (!leading.done() || !other.done()) {
       (TakeSecond(leading, other) ? other : leading).EmitNext();

@@ -44,9 +44,12 @@ Duration KernelDuration(const program::Kernel& kernel, const RankCondition& cond
   if (condition.nominal()) return kernel.duration;
   double factor = 1.0 / condition.speed;
   if (condition.jitter_sigma > 0.0) {
+    const schedules::Slot& slot = segment.slot;
+    const schedules::Action& action =
+        kernel.second_of_pair && slot.second ? *slot.second : slot.first;
     const double draw =
-        Normal(Hash(condition.jitter_seed, rank.value(), instruction.operation, instruction.layer,
-                    segment.slot.first.microbatch.value(), segment.slot.first.chunk.value()));
+        Normal(Hash(condition.jitter_seed, rank.value(), kernel.identity, instruction.layer,
+                    action.microbatch.value(), action.chunk.value(), action.slice));
     factor *= 1.0 + condition.jitter_sigma * (draw < 0.0 ? -draw : draw);
   }
   return Scale(kernel.duration, factor);

@@ -150,8 +150,10 @@ void CheckLayers(Findings* findings, const Scenario& s) {
     findings->ErrorAt("parallel.virtual_stages", fmt::format("{} stages are too many", stages));
     return;
   }
-  const auto built =
-      program::BuildLayout(s.model, layout, s.parallel.pipeline, s.parallel.virtual_stages);
+  // Two copies of a pipeline of P stages are not a pipeline of 2 P.
+  const bool two_copies = s.schedule.name == "dualpipe" || s.schedule.name == "chimera";
+  const auto built = program::BuildLayout(s.model, layout, s.parallel.pipeline,
+                                          two_copies ? 1 : s.parallel.virtual_stages);
   if (built) return;
   const std::string key = !layout.pipeline_layout.empty()            ? "layout.pipeline_layout"
                           : layout.first_stage_layers                ? "layout.first_stage_layers"

@@ -90,7 +90,8 @@ void MegatronImporter::Biases() {
   Key("attention_bias", bias || flags_.Has("add-qkv-bias"));
   Key("attention_output_bias", bias);
   Key("mlp_bias", bias);
-  if (flags_.Has("qk-layernorm")) Key("qk_norm", true);
+  // MLA norms what it compressed; that is part of it.
+  if (flags_.Has("qk-layernorm") && !latent_) Key("qk_norm", true);
 }
 
 void MegatronImporter::LatentAttention() {

@@ -115,6 +115,8 @@ class ShellReader {
 
   // `> file`, `2>&1`, `<<EOF` (its body is read as commands that run nothing).
   void SkipRedirection() {
+    const bool numbered = at_ > 0 && text_[at_ - 1] >= '0' && text_[at_ - 1] <= '9';
+    if (numbered && !command_.empty() && command_.back().text.size() == 1) command_.pop_back();
     while (Peek() == '<' || Peek() == '>' || Peek() == '&') ++at_;
     while (Peek() == ' ' || Peek() == '\t') ++at_;
     while (at_ < text_.size() && !IsBlank(Peek()) && Peek() != ';') ++at_;
@@ -242,6 +244,7 @@ class ShellReader {
 
   void ReadDoubleQuoted(Builder* word) {
     const std::size_t start = at_++;
+    vanished_ = false;
     word->Append("");
     const bool alone = word->fields.size() == 1 && word->fields.front().empty();
     while (at_ < text_.size() && Peek() != '"' && problems_.empty()) {
@@ -334,7 +337,12 @@ class ShellReader {
     if (otherwise && value.size() == 1 && value.front().empty()) value = {*otherwise};
     if (array) {
       if (value.empty()) vanished_ = true;
-      word->Splice(value);
+      Fields split;
+      for (const std::string& field : value) {
+        const Fields parts = quoted ? Fields{field} : SplitAtBlanks(field);
+        split.insert(split.end(), parts.begin(), parts.end());
+      }
+      word->Splice(split);
     } else if (quoted) {
       word->Append(value.empty() ? "" : value.front());
     } else {

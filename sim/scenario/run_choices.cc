@@ -161,9 +161,9 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
   } else if (table != nullptr && !table->is_scalar()) {
     reader.Error("tensor_parallel", "expected the name of a table, or none");
   }
-  const bool interleaved = scenario->parallel.virtual_stages > 1;
+  const bool blocking = scenario->parallel.virtual_stages <= 1 && scenario->schedule.name == "1f1b";
   overlap.point_to_point =
-      interleaved ? program::PointToPoint::kPostedAhead : program::PointToPoint::kBatchedBlocking;
+      blocking ? program::PointToPoint::kBatchedBlocking : program::PointToPoint::kPostedAhead;
   reader.ReadName("p2p", &overlap.point_to_point, kPointToPoint);
   reader.Read("expert_all_to_all", &overlap.expert_all_to_all);
   reader.Read("shared_experts", &scenario->execution.shared_expert_overlap);
@@ -177,9 +177,11 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
     Default(reader, "tensor_parallel", "none", "TP collectives run before and after their GEMMs");
   }
   if (scenario->parallel.pipeline > 1) {
-    Default(reader, "p2p", interleaved ? "posted-ahead" : "blocking",
-            interleaved ? "Megatron-Bridge overlaps p2p when there are virtual stages"
-                        : "Megatron overlaps p2p only when there are virtual stages");
+    Default(reader, "p2p", blocking ? "blocking" : "posted-ahead",
+            blocking
+                ? "Megatron overlaps p2p only when there are virtual stages"
+                : "Megatron-Bridge overlaps p2p when there are virtual stages; other schedules "
+                  "post receives ahead");
   }
   reader.Finish();
 }

@@ -11,7 +11,7 @@ namespace quadrille::simulate {
 namespace {
 
 // What a page can hold before it gets slow to open, over all its runs.
-constexpr std::size_t kActions = 600'000;
+constexpr std::size_t kActions = 1'200'000;
 constexpr std::size_t kKernels = 150'000;
 constexpr std::size_t kMemoryPoints = 4'000;  // per stage
 constexpr std::size_t kMostMemoryPoints = 600;

@@ -53,7 +53,11 @@ class HandRank {
   HandRank& Compute(Duration duration, std::vector<Wait> waits = {}, bool memory_bound = false) {
     Instruction instruction;
     instruction.cost = static_cast<std::uint32_t>(rank_.kernels.size());
-    rank_.kernels.push_back({duration, memory_bound, Bytes(0), FlopCount(1.0)});
+    Kernel kernel;
+    kernel.duration = duration;
+    kernel.memory_bound = memory_bound;
+    kernel.flops = FlopCount(1.0);
+    rank_.kernels.push_back(kernel);
     pending_.push_back({instruction, std::move(waits)});
     return *this;
   }
@@ -69,11 +73,12 @@ class HandRank {
     return *this;
   }
 
-  [[nodiscard]] RankProgram Build(SegmentRole role = SegmentRole::kAction) {
-    TemplateWriter writer(rank_, Duration(0));
-    for (auto& [instruction, waits] : pending_) writer.Emit(instruction, waits);
-    UseOnce(rank_, writer.Close("by hand"), role);
-    return rank_;
+  [[nodiscard]] RankProgram Build() const {
+    RankProgram rank = rank_;
+    TemplateWriter writer(rank, Duration(0));
+    for (const Pending& pending : pending_) writer.Emit(pending.instruction, pending.waits);
+    UseOnce(rank, writer.Close("by hand"), SegmentRole::kAction);
+    return rank;
   }
 
  private:

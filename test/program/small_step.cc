@@ -62,6 +62,7 @@ SmallStep StepOf(schedules::PipelineSchedule schedule, std::int32_t layers_per_s
   step.model.head_dim = 64;
   step.model.vocabulary = 32000;
   step.execution.sequence_length = 2048;
+  step.execution.sequence_slices = schedule.slices;
   step.parallel.pipeline = schedule.pipeline;
   step.parallel.virtual_stages = schedule.virtual_stages;
   step.schedule = std::move(schedule);
@@ -154,6 +155,22 @@ LoweredStep Lower(const SmallStep& step) {
   }
   const compute::KernelCostModel kernels = SmallKernels(compute::Fidelity::kAnalytic);
   const network::CollectiveConstants constants = SmallNetwork();
+  schedules::LoweredSchedule calls;
+  const bool blocking =
+      step.overlap.point_to_point == PointToPoint::kBatchedBlocking && step.schedule.pipeline > 1;
+  if (blocking) {
+    schedules::ScheduleRequest request;
+    request.pipeline = step.schedule.pipeline;
+    request.microbatches = step.schedule.microbatches;
+    request.virtual_stages = step.schedule.virtual_stages;
+    auto megatron = schedules::LowerToMegatron(step.schedule.name, request,
+                                               schedules::MegatronTransfers::kBatched);
+    if (!megatron) {
+      ADD_FAILURE() << ToString(megatron.error());
+      return {};
+    }
+    calls = *std::move(megatron);
+  }
   LoweredStep lowered;
   lowered.classes = ClassesOf(step, ranks);
   lowered.program = Lower(
@@ -167,6 +184,7 @@ LoweredStep Lower(const SmallStep& step) {
        .host = step.host,
        .kernels = kernels,
        .classes = lowered.classes,
+       .blocking_calls = blocking ? &calls : nullptr,
        .placement_of =
            [&](std::span<const RankId> members) {
              return PlacementOf(members, step.gpus_per_node);

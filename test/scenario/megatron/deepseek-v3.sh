@@ -1,0 +1,22 @@
+#!/bin/bash
+torchrun --nproc-per-node=8 --nnodes=128 pretrain_gpt.py \
+    --tensor-model-parallel-size 2 --sequence-parallel \
+    --pipeline-model-parallel-size 16 --expert-model-parallel-size 64 \
+    --expert-tensor-parallel-size 1 \
+    --pipeline-model-parallel-layout "Et*3|(tt|)*29m|L" \
+    --num-virtual-stages-per-pipeline-rank 2 \
+    --num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 \
+    --kv-channels 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 \
+    --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --qk-layernorm \
+    --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 \
+    --moe-shared-expert-intermediate-size 2048 --moe-layer-freq '([0]*3+[1]*58)' \
+    --moe-router-num-groups 8 --moe-router-group-topk 4 --moe-router-score-function sigmoid \
+    --moe-token-dispatcher-type flex --moe-enable-deepep --moe-grouped-gemm \
+    --moe-permute-fusion --moe-router-dtype fp32 --mtp-num-layers 1 --mtp-loss-scaling-factor 0.1 \
+    --swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear \
+    --untie-embeddings-and-output-weights --seq-length 4096 --max-position-embeddings 163840 \
+    --micro-batch-size 1 --global-batch-size 8192 --vocab-size 129280 \
+    --bf16 --fp8-format e4m3 --fp8-recipe blockwise --use-distributed-optimizer \
+    --overlap-grad-reduce --overlap-param-gather --use-precision-aware-optimizer \
+    --recompute-granularity selective --recompute-modules mla_up_proj mlp moe_act \
+    --attention-dropout 0.0 --hidden-dropout 0.0 --cross-entropy-loss-fusion
