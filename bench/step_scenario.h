@@ -16,7 +16,7 @@ namespace quadrille::simulate {
 
 [[noreturn]] inline void Stop(const Diagnostics& problems) {
   std::cerr << ToString(problems) << '\n';
-  std::exit(1);
+  std::abort();
 }
 
 // The shipped run with overrides.

@@ -16,8 +16,8 @@
 #include "tools/plan_command.h"
 #include "tools/replay_command.h"
 #include "tools/schedules_command.h"
-#include "tools/validate_command.h"
 #include "tools/topology_command.h"
+#include "tools/validate_command.h"
 
 namespace {
 

@@ -51,7 +51,8 @@ class Pages:
         self.output(*listed, "--format", "html", "--output", self.compare)
         self.compare_json = json.loads(self.output(*listed, "--format", "json"))
         self.large = directory / "large.html"
-        self.output("compare", run, "--schedules", LARGE, "--format", "html", "--output", self.large)
+        self.output("compare", run, "--schedules", LARGE, "--format", "html",
+                    "--output", self.large)
 
     def output(self, *arguments):
         command = [self.quadrille, *map(str, arguments)]
@@ -186,6 +187,8 @@ class BrowserTest(unittest.TestCase):
         self.assertTrue(self.script(
             "const t = quadrille.timeline; return t.kernelStrip(quadrille.runs[0], 0)"))
         self.press("0")
+        # The prologue, then F 0, then F 1.
+        self.press(Keys.SHIFT + Keys.ARROW_RIGHT)
         self.press(Keys.SHIFT + Keys.ARROW_RIGHT)
         self.press(Keys.SHIFT + Keys.ARROW_RIGHT)
         self.press(Keys.NULL)

@@ -37,12 +37,12 @@ TEST(Deadlock, TheDiagnosisNamesEveryBlockedRankItsInstructionAndTheCounter) {
   const Diagnostics& diagnosis = run.error();
   const std::string text = ToString(diagnosis);
   EXPECT_TRUE(Mentions(diagnosis,
-                       "deadlock: rank 0 lane 'compute' instruction 1 (B chunk 0) waits for "
+                       "deadlock: rank 0 lane 'compute' instruction 3 (B chunk 0) waits for "
                        "completion 1 of lane 'receive gradients from stage 1', which has 0"))
       << text;
   // Rank 0 would now send microbatch 1 first, so microbatch 0 is the second to arrive.
   EXPECT_TRUE(Mentions(diagnosis,
-                       "deadlock: rank 1 lane 'compute' instruction 1 (F chunk 0) waits for "
+                       "deadlock: rank 1 lane 'compute' instruction 3 (F chunk 0) waits for "
                        "completion 2 of lane 'receive activations from stage 0', which has 0"))
       << text;
   EXPECT_TRUE(Mentions(diagnosis,

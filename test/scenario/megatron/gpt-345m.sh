@@ -27,7 +27,8 @@ GPT_ARGS="
     --clip-grad 1.0
     --fp16
 "
-DATA_ARGS="--data-path $DATA_PATH --vocab-file gpt2-vocab.json --merge-file gpt2-merges.txt --split 949,50,1 --tokenizer-type GPT2BPETokenizer"
+DATA_ARGS="--data-path $DATA_PATH --vocab-file gpt2-vocab.json --merge-file gpt2-merges.txt
+    --split 949,50,1 --tokenizer-type GPT2BPETokenizer"
 
 torchrun $DISTRIBUTED_ARGS pretrain_gpt.py \
     $GPT_ARGS \

@@ -22,4 +22,5 @@ function announce {
 for rank in 0 1; do
   echo $rank
 done
-python -m torch.distributed.run --nproc_per_node=8 --nnodes=2 pretrain_gpt.py "${ARGS[@]}" 2>&1 | tee log.txt
+python -m torch.distributed.run --nproc_per_node=8 --nnodes=2 pretrain_gpt.py \
+  "${ARGS[@]}" 2>&1
