@@ -398,9 +398,9 @@ Result<PipelineSchedule> GenerateVAutomatic(const ScheduleRequest& request) {
   Refusals refusals("v-auto", request, {.fixed_virtual_stages = 2, .memory_limit = true});
   RefuseUnusableCosts(request, 2, refusals);
   RefuseLargeGrids(request, refusals);
-  const std::int32_t limit = request.memory_limit > 0 ? request.memory_limit : 2 * request.pipeline;
   if (request.memory_limit < 0) refusals.Add("the memory limit must not be negative");
   if (!refusals.empty()) return refusals.Take();
+  const std::int32_t limit = request.memory_limit > 0 ? request.memory_limit : 2 * request.pipeline;
   std::vector<Candidate> found = Search(request, limit).Run();
   for (; !found.empty(); found.pop_back()) {
     const std::optional<Orders> orders =
