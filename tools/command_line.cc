@@ -37,7 +37,8 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
   if (loaded) return std::move(*loaded);
   PrintProblems(loaded.error());
   std::error_code ignored;
-  const bool path = arguments.file.find('/') != std::string::npos;
+  const bool path =
+      arguments.file.find('/') != std::string::npos || arguments.file.ends_with(".yaml");
   const bool missing = path && !std::filesystem::exists(arguments.file, ignored);
   status = missing ? kFileTrouble : kWrongInput;
   return std::nullopt;

@@ -134,6 +134,14 @@ int Replay(const ReplayArguments& arguments) {
     PrintProblems(compiled.error());
     return kWrongInput;
   }
+  for (RankId rank : options.record_ranks) {
+    const auto c = static_cast<std::size_t>(compiled->classes.class_of[rank.index()]);
+    const RankId stands_for = compiled->classes.representative[c];
+    if (stands_for == rank) continue;
+    spdlog::warn(
+        "rank {} is traced as rank {}, which stands for it; --unfold traces every rank itself",
+        rank.value(), stands_for.value());
+  }
   const report::RunDescription run = simulate::DescribeRun(*scenario);
   std::unique_ptr<report::TraceWriter> trace;
   if (!arguments.trace_file.empty()) {

@@ -248,9 +248,12 @@ void Executor::Wake(std::uint32_t rank, LaneIndex index) {
 void Executor::Complete(std::uint32_t rank, LaneIndex index, LaneState& lane) {
   fingerprint_.Add(now_, ranks_[rank].first_lane + index, static_cast<std::uint64_t>(lane.done));
   if (lane.started != lane.last_end) {
-    lane.last_posted = lane.posted;
+    // Posted the instant the one before ended, it prolongs that one's wait for the same peers.
+    if (lane.posted != lane.last_end) {
+      lane.last_posted = lane.posted;
+      lane.last_binding = lane.blocked_on;
+    }
     lane.last_started = lane.started;
-    lane.last_binding = lane.blocked_on;
   }
   lane.last_end = now_;
   lane.blocked_on = kComputeLane;

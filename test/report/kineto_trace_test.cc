@@ -152,7 +152,7 @@ TEST_F(KinetoTraceTest, FilesOfAnotherRunBringAWarning) {
 }
 
 TEST_F(KinetoTraceTest, AFileInTheWayIsAnError) {
-  ASSERT_TRUE(fs::copy_file(__FILE__, directory_ / "run"));
+  ASSERT_TRUE(fs::copy_file(fs::path(QUADRILLE_SOURCE_DIR) / "README.md", directory_ / "run"));
   TraceOptions options;
   options.layout = TraceLayout::kKineto;
   const auto writer = OpenTrace(directory_ / "run", SampleProgram(), SampleDescription(), options);
