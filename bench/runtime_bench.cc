@@ -41,9 +41,8 @@ void Run(benchmark::State& state, network::Fidelity fidelity, const RunOptions& 
     benchmark::DoNotOptimize(result->fingerprint);
   }
   state.SetItemsProcessed(operations);
-  state.counters["ns/operation"] =
-      benchmark::Counter(static_cast<double>(operations) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["time/operation"] = benchmark::Counter(
+      static_cast<double>(operations), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["events/operation"] =
       static_cast<double>(events) / static_cast<double>(operations);
 }
