@@ -3,6 +3,7 @@
 #include "sim/scenario/huggingface_import.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -162,7 +163,8 @@ TEST(HuggingFace, ADirectoryStandsForItsConfig) {
 
 // What the loader says of `json` as a config.json, without the directory.
 std::string ProblemsOf(const std::string& json) {
-  const std::string directory = testing::TempDir() + "huggingface_import_test";
+  const std::string directory =
+      testing::TempDir() + "huggingface_import_test_" + std::to_string(getpid());
   std::filesystem::create_directories(directory);
   std::ofstream(directory + "/config.json") << json;
   const auto run = LoadScenarioText(RunWith("{huggingface: config.json}"), directory + "/run.yaml",

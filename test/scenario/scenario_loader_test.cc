@@ -1,6 +1,7 @@
 #include "sim/scenario/scenario_loader.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -216,7 +217,7 @@ TEST(Warnings, TensorParallelismBeyondTheNvlinkDomainIsLegalButSaid) {
 }
 
 TEST(OrderFile, IsReadCheckedAndKept) {
-  const std::string file = testing::TempDir() + "/two-ranks.order";
+  const std::string file = testing::TempDir() + "/two-ranks-" + std::to_string(getpid()) + ".order";
   std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0 B0.0\nF0.0 B0.0\n";
   const Scenario s = LoadWith({"schedule.order_file=" + file, "training.global_batch=4"});
   ASSERT_TRUE(s.schedule.order);
@@ -228,7 +229,7 @@ TEST(OrderFile, IsReadCheckedAndKept) {
 }
 
 TEST(Lookup, FilesBesideTheRunComeBeforeTheSearchPathAndThatBeforeTheShippedOnes) {
-  const std::string root = testing::TempDir() + "/lookup";
+  const std::string root = testing::TempDir() + "/lookup-" + std::to_string(getpid());
   const auto write = [&](const std::string& path, int layers) {
     fs::create_directories(fs::path(root + "/" + path).parent_path());
     std::string text = ReadFile(kTestDirectory + "/library/models/tiny.yaml");
@@ -262,7 +263,7 @@ TEST(Lookup, AnAbsentRunIsAnErrorThatNamesTheNearest) {
 
 TEST(Lookup, TheShippedDirectoryIsFoundFromTheExecutable) {
   EXPECT_TRUE(fs::equivalent(ShippedDirectory("/nowhere/build/release/quadrille"), kShipped));
-  const std::string root = testing::TempDir() + "/installed";
+  const std::string root = testing::TempDir() + "/installed-" + std::to_string(getpid());
   fs::create_directories(root + "/bin");
   fs::create_directories(root + "/share/quadrille/scenarios/runs");
   std::ofstream(root + "/bin/quadrille") << "";
