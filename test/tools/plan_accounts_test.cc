@@ -257,6 +257,15 @@ TEST(WorldSize, TheSmallestForTwoTimesSixteenTimes64Is1024AndNot2048) {
   EXPECT_EQ(parallel::SmallestWorldSize(Degrees(1, 16, 1, 64, 1)), 1024);
 }
 
+TEST(WorldSize, MultiplyingAllDegreesIsCalledTooLargeOnlyWhereItIs) {
+  const Account plain = DescribeWorldSize(ShippedRun("deepseek-v3-2048xh800"));
+  EXPECT_EQ(std::get<std::int64_t>(FigureOf(plain, "product_of_all").value), 1024);
+  EXPECT_EQ(FigureOf(plain, "product_of_all").note.find("Too large"), std::string::npos);
+  const Account tensor = DescribeWorldSize(ShippedRun("deepseek-v3-1024xh100-tp2"));
+  EXPECT_EQ(std::get<std::int64_t>(FigureOf(tensor, "product_of_all").value), 2048);
+  EXPECT_EQ(FigureOf(tensor, "product_of_all").note.find("Too large"), 0u);
+}
+
 TEST(WorldSize, WhereNeitherProductDividesTheOtherTheMaximumIsTooSmall) {
   const parallel::ParallelConfig config = Degrees(4, 2, 1, 6, 1);
   EXPECT_EQ(SmallestWorldByMaximum(config), 12);
@@ -308,6 +317,7 @@ TEST(WorldSize, TensorGroupsLieInANodeAndContextGroupsOnOneLeaf) {
   EXPECT_EQ(tier("CP"), std::string(topology::Name(topology::Tier::kSameLeaf)));
   EXPECT_EQ(tier("PP"), std::string(topology::Name(topology::Tier::kSpine)));
   EXPECT_EQ(tier("EP"), "absent");
+  EXPECT_EQ(tier("expert DP"), "absent");
 }
 
 TEST(WorldSize, EveryRankIsInOneGroupOfAnAxis) {

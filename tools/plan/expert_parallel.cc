@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "schedules/registry.h"
 #include "sim/model/counts.h"
 #include "sim/report/number_text.h"
 #include "tools/plan/layer_traffic.h"
@@ -90,6 +91,13 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
       "EP divides the routed experts alone: attention, shared experts, dense layers and embeddings "
       "are on every GPU of the stage, and stages differ in what they hold. The even division "
       "leaves that out.");
+
+  const schedules::ScheduleEntry* entry = schedules::FindSchedule(scenario.schedule.name);
+  if (entry != nullptr && entry->placement == schedules::Placement::kBidirectional) {
+    account.remarks.push_back(fmt::format(
+        "{} keeps two stages on every GPU, one of each direction: the count is of both.",
+        scenario.schedule.name));
+  }
 
   const std::int64_t tokens = scenario.execution.tokens();
   const std::int64_t expert = scenario.parallel.expert;

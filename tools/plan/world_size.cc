@@ -60,7 +60,9 @@ void AddSmallest(const parallel::ParallelConfig& config, bool experts, Account* 
       {"product_of_all", "by multiplying all degrees", ProductOfAllDegrees(config),
        fmt::format("PP {} x TP {} x CP {} x EP {} x ETP {}", config.pipeline, config.tensor,
                    config.context, config.expert, config.expert_tensor),
-       "Too large: the expert grid uses the ranks of the dense one."});
+       ProductOfAllDegrees(config) > smallest
+           ? "Too large: the expert grid uses the ranks of the dense one."
+           : "The same, because the dense grid has one rank a stage."});
 }
 
 // The tier whose capacity a group's collectives need, as they move between rails over NVLink.
@@ -95,6 +97,11 @@ Result<std::vector<GroupPlacementCount>> GroupPlacements(const scenario::Scenari
   std::vector<GroupPlacementCount> counts;
   std::vector<topology::GpuId> members;
   for (const AxisName& axis : kAxes) {
+    // Without experts their groups are those of dense weights, and nothing runs on them.
+    const bool of_experts = axis.axis == model::Axis::kExpert ||
+                            axis.axis == model::Axis::kExpertTensor ||
+                            axis.axis == model::Axis::kExpertData;
+    if (of_experts && !scenario.model.experts.enabled()) continue;
     const std::size_t first = counts.size();
     for (const std::vector<RankId>& group : ranks.GroupsOf(axis.axis).groups) {
       if (group.size() < 2) continue;
