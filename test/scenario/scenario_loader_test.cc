@@ -225,7 +225,7 @@ TEST(OrderFile, IsReadCheckedAndKept) {
   std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0\nF0.0 B0.0\n";
   const std::string problems =
       ProblemsWith({"schedule.order_file=" + file, "training.global_batch=4"});
-  EXPECT_NE(problems.find("two-ranks.order"), std::string::npos) << problems;
+  EXPECT_NE(problems.find(file + ": rank 0: B0.0 is missing"), std::string::npos) << problems;
 }
 
 TEST(Lookup, FilesBesideTheRunComeBeforeTheSearchPathAndThatBeforeTheShippedOnes) {
