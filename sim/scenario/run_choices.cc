@@ -21,6 +21,7 @@ void SetAllFusions(model::Fusions* fusions, bool value) {
 // bias-GELU, bias-dropout-add, and weight-gradient accumulation (arXiv 2104.04473, section 4.2;
 // NVIDIA/Megatron-LM v2.5, megatron/fused_kernels). RoPE, cross-entropy and the FP8 fusions came
 // later.
+// A guess: recalled, not read again in that version.
 void SetFusionsOf2021(model::Fusions* fusions) {
   SetAllFusions(fusions, false);
   fusions->bias_activation = true;
