@@ -255,12 +255,32 @@ TEST(EventQueue, AgreesWhenAllLanesRunInLockstep) {
   pair.Drain();
 }
 
-TEST(EventQueue, ReserveChangesNothingVisible) {
-  EventQueue queue;
-  queue.Reserve(1000);
-  EXPECT_TRUE(queue.empty());
-  queue.Push(MakeEvent(3));
-  EXPECT_EQ(queue.size(), 1u);
+// Identical ranks push at two instants in turn; both chains fill up, are drained in part and go on.
+TEST(EventQueue, KeepsTheOrderOfInterleavedChains) {
+  Pair pair;
+  for (EntityIndex rank = 0; rank < 64 && !HasFatalFailure(); ++rank) {
+    pair.Push(MakeEvent(500, Phase::kCompletion, rank));
+    if (rank % 8 == 7) pair.Push(MakeEvent(300, Phase::kCompletion, 1000 + rank));
+  }
+  for (int i = 0; i < 40 && !HasFatalFailure(); ++i) pair.Pop();
+  for (EntityIndex rank = 64; rank < 80 && !HasFatalFailure(); ++rank) {
+    pair.Push(MakeEvent(500, Phase::kCompletion, rank));
+    pair.Push(MakeEvent(500, Phase::kStart, rank));
+  }
+  pair.Drain();
+}
+
+// A chain that has run out is no longer one that an event can join.
+TEST(EventQueue, DoesNotJoinAChainWhoseLastEventIsGone) {
+  Pair pair;
+  pair.Push(MakeEvent(7, Phase::kCompletion, 1));
+  pair.Push(MakeEvent(9, Phase::kCompletion, 1));
+  pair.Pop();
+  pair.Push(MakeEvent(7, Phase::kCompletion, 2));  // its instant is that of the event just popped
+  pair.ReplaceTop(MakeEvent(9, Phase::kCompletion, 2));
+  pair.ReplaceTop(MakeEvent(9, Phase::kCompletion, 3));
+  pair.ReplaceTop(MakeEvent(9, Phase::kCompletion, 1));
+  pair.Drain();
 }
 
 }  // namespace
