@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "sim/base/fingerprint.h"
@@ -18,32 +19,37 @@ inline constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 
 enum class Status : std::uint8_t { kBlocked, kLaunching, kPosted, kRunning, kFinished };
 
-struct LaneState {
+// Two cache lines: what decides what the lane does next, then what its accounts need.
+struct alignas(64) LaneState {
   const program::Instruction* next = nullptr;
   const program::Instruction* end = nullptr;
   const program::Template* body = nullptr;
   const std::int32_t* base = nullptr;
-  const program::LaneRun* run = nullptr;
-  const program::LaneRun* run_end = nullptr;
+  std::uint64_t waiters = 0;  // lanes of the rank blocked on this one
   std::int32_t done = 0;
   std::int32_t target = 0;          // count that this lane is blocked on
   std::int32_t next_wake = kNever;  // smallest target of the lanes blocked on this one
-  std::uint64_t waiters = 0;        // lanes of the rank blocked on this one
+  std::int32_t group = -1;          // that a communicator's transfers meet in
   Status status = Status::kBlocked;
   program::LaneIndex blocked_on = 0;  // and, once unblocked, the binding wait of the operation
   program::LaneIndex last_binding = 0;
-  TimePoint posted;  // of the operation under way
+
+  alignas(64) TimePoint posted;  // of the operation under way
   TimePoint started;
   // The unbroken run of operations that ended last: when its first one was posted and started, and
   // what that waited for.
   TimePoint last_posted;
   TimePoint last_started;
   TimePoint last_end{Duration(-1)};
+  std::uint32_t segment = 0;
+  std::uint32_t runs_entered = 0;
+  Duration busy{0};  // of finished transfers
+  Bytes bytes;
 };
+static_assert(sizeof(LaneState) == 128);
 
-struct RankRun {
+struct alignas(64) RankRun {
   const program::RankProgram* program = nullptr;
-  std::uint32_t first_lane = 0;
   // The kernel under way.
   const program::Kernel* kernel = nullptr;
   double remaining = 0.0;  // picoseconds at full speed, at `updated`
@@ -52,31 +58,47 @@ struct RankRun {
   TimePoint finish;     // at the present rate
   TimePoint scheduled;  // of the pending event, never later than `finish`
   std::uint32_t generation = 0;
-  // Accounts of finished kernels, moved to the result when the run ends.
+  std::uint32_t first_lane = 0;
+
+  // Accounts; those of finished kernels move to the result when the run ends.
+  alignas(64) TimePoint idle_since;
   Duration compute{0};
   Duration optimizer{0};
   double flops = 0.0;
-  // Communication kernels on this rank.
-  std::int32_t held_multiprocessors = 0;
-  double held_memory = 0.0;
-  // Accounts.
-  TimePoint idle_since;
-  bool inside_action = false;
-  bool backward_begun = false;
+  Duration host_shift{0};
   std::int32_t forwards_left = 0;
   std::int32_t actions_left = 0;
-  Duration host_shift{0};
+  // Communication kernels on this rank.
+  double held_memory = 0.0;
+  std::int32_t held_multiprocessors = 0;
+  bool inside_action = false;
+  bool backward_begun = false;
   bool recorded = false;
-  RankCondition condition;
+  bool nominal = true;  // kernels take their nominal time
 };
+static_assert(sizeof(RankRun) == 128);
 
 struct GroupRun {
+  const network::TransferCost* cost = nullptr;    // of the transfer under way
+  const network::TransferCost* prices = nullptr;  // of every shape, at the group's placement
   std::uint32_t arrived = 0;
-  std::uint32_t shape = 0;
   std::uint32_t generation = 0;
+  std::uint32_t member_begin = 0;
+  std::uint32_t member_count = 0;
   bool fluid = false;
+  bool nominal = true;
+};
+
+// Where a group's member is found.
+struct MemberLane {
+  std::uint32_t rank = 0;
+  std::uint32_t lane = 0;  // among all lanes of the run
+};
+
+// What a group suffers that is not nominal, and the cost of its transfer under way.
+struct Hardship {
   GroupCondition condition;
-  network::TransferCost conditioned;  // of the transfer under way, in a group that is not nominal
+  network::TransferCost cost;
 };
 
 class Executor {
@@ -100,6 +122,9 @@ class Executor {
   bool EnterNextRun(std::uint32_t rank, LaneState& lane);
   bool Blocked(std::uint32_t rank, program::LaneIndex index, LaneState& lane,
                const program::Instruction& instruction);
+  [[nodiscard]] program::LaneIndex IndexOf(std::uint32_t rank, const LaneState& lane) const {
+    return static_cast<program::LaneIndex>(&lane - lanes_.data() - ranks_[rank].first_lane);
+  }
   bool BlockedOn(std::uint32_t rank, program::LaneIndex index, LaneState& lane,
                  program::LaneIndex on, std::int32_t target);
   bool AwaitsLaunch(std::uint32_t rank, program::LaneIndex index, LaneState& lane,
@@ -116,13 +141,14 @@ class Executor {
   void Mark(std::uint32_t rank, LaneState& lane, const program::Instruction& instruction);
 
   // ---- transfers ----
-  void Post(std::uint32_t rank, program::LaneIndex index, LaneState& lane,
-            const program::Instruction& instruction);
+  void Post(LaneState& lane, const program::Instruction& instruction);
   void StartTransfer(std::uint32_t group);
   void BeginFlow(std::uint32_t group);
   void FinishTransfer(std::uint32_t group);
   void RequestSolve();
-  [[nodiscard]] const network::TransferCost& CostOf(std::uint32_t group) const;
+  [[nodiscard]] std::span<const MemberLane> MembersOf(const GroupRun& group) const {
+    return {members_.data() + group.member_begin, group.member_count};
+  }
 
   // ---- accounts ----
   void AccountGap(std::uint32_t rank, const LaneState& lane) {
@@ -147,7 +173,10 @@ class Executor {
   const RunOptions& options_;
   std::vector<RankRun> ranks_;
   std::vector<LaneState> lanes_;
+  std::vector<RankCondition> conditions_;  // by rank
   std::vector<GroupRun> groups_;
+  std::vector<Hardship> hardships_;  // by group
+  std::vector<MemberLane> members_;
   network::FluidNetwork network_{{}, 0};
   engine::EventQueue queue_;
   engine::EventQueue::Key hand_ =

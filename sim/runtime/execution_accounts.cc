@@ -80,7 +80,7 @@ void Executor::Record(std::uint32_t rank, LaneIndex index, const LaneState& lane
   record.lane = index;
   record.operation = lane.next->operation;
   record.layer = lane.next->layer;
-  record.segment = (lane.run - 1)->segment;
+  record.segment = lane.segment;
   record.posted = lane.posted;
   record.start = lane.started;
   record.end = now_;
@@ -110,10 +110,9 @@ Diagnostics Executor::Diagnose() const {
               : rank_program.operations[lane.next->operation].name;
       std::string why;
       if (lane.status == Status::kPosted) {
-        const auto g = static_cast<std::size_t>(program_.ranks[r].group_of_lane[i]);
-        why = fmt::format("for {} of {} members of its group",
-                          program_.groups[g].member_count - groups_[g].arrived,
-                          program_.groups[g].member_count);
+        const GroupRun& group = groups_[static_cast<std::size_t>(lane.group)];
+        why = fmt::format("for {} of {} members of its group", group.member_count - group.arrived,
+                          group.member_count);
       } else {
         const LaneState& on = lanes_[ranks_[r].first_lane + lane.blocked_on];
         why = fmt::format("for completion {} of lane '{}', which has {}", lane.target,
@@ -137,6 +136,10 @@ void Executor::Conclude() {
     states[static_cast<std::size_t>(RankState::kCompute)] = ranks_[r].compute;
     states[static_cast<std::size_t>(RankState::kOptimizer)] = ranks_[r].optimizer;
     result_.ranks[r].flops = FlopCount(ranks_[r].flops);
+    for (std::size_t i = kComputeLane + 1; i < result_.ranks[r].lanes.size(); ++i) {
+      const LaneState& lane = lanes_[ranks_[r].first_lane + i];
+      result_.ranks[r].lanes[i] = {lane.busy, lane.bytes, lane.done};
+    }
     result_.ranks[r].end = ranks_[r].idle_since;
     result_.end = std::max(result_.end, ranks_[r].idle_since);
   }

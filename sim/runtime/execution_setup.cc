@@ -32,13 +32,13 @@ void Executor::PrepareRanks() {
     const program::SimulatedRank& simulated = program_.ranks[r];
     run.program = &program_.programs[simulated.program];
     run.first_lane = static_cast<std::uint32_t>(lanes_.size());
-    run.condition = ConditionOf(simulated.rank, options_.perturbations, options_.seed);
+    conditions_.push_back(ConditionOf(simulated.rank, options_.perturbations, options_.seed));
+    run.nominal = conditions_.back().nominal();
     result_.ranks[r].lanes.resize(run.program->lanes.size());
     result_.ranks[r].spans.resize(run.program->segments.size());
     for (std::size_t lane = 0; lane < run.program->lanes.size(); ++lane) {
       LaneState state;
-      state.run = run.program->lane_runs[lane].data();
-      state.run_end = state.run + run.program->lane_runs[lane].size();
+      state.group = simulated.group_of_lane[lane];
       lanes_.push_back(state);
       total_operations_ += run.program->lane_totals[lane];
     }
@@ -56,11 +56,18 @@ void Executor::PrepareRanks() {
 
 void Executor::PrepareGroups() {
   groups_.resize(program_.groups.size());
+  hardships_.resize(program_.groups.size());
+  for (const program::GroupMember& member : program_.members) {
+    members_.push_back({member.rank, ranks_[member.rank].first_lane + member.lane});
+  }
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const program::Group& group = program_.groups[g];
-    for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      groups_[g].condition.Join(ranks_[program_.members[group.member_begin + m].rank].condition);
-    }
+    groups_[g].prices = machine_.costs.data() + group.placement;
+    groups_[g].member_begin = group.member_begin;
+    groups_[g].member_count = group.member_count;
+    GroupCondition& condition = hardships_[g].condition;
+    for (const MemberLane& member : MembersOf(groups_[g])) condition.Join(conditions_[member.rank]);
+    groups_[g].nominal = condition.nominal();
   }
 }
 
@@ -127,9 +134,9 @@ void Executor::PrepareNetwork() {
   const network::Fidelity fidelity = machine_.network.fidelity;
   if (fidelity != network::Fidelity::kEndpoint && fidelity != network::Fidelity::kFlow) return;
   std::vector<BytesPerSecond> capacities;
-  for (const RankRun& run : ranks_) {
-    const BytesPerSecond nvlink = machine_.ports.nvlink * run.condition.nvlink;
-    const BytesPerSecond nic = machine_.ports.nic * run.condition.nic;
+  for (const RankCondition& condition : conditions_) {
+    const BytesPerSecond nvlink = machine_.ports.nvlink * condition.nvlink;
+    const BytesPerSecond nic = machine_.ports.nic * condition.nic;
     capacities.insert(capacities.end(), {nvlink, nvlink, nic, nic});
   }
   std::vector<std::vector<network::PortLoad>> loads(groups_.size());

@@ -145,12 +145,14 @@ Result<program::RunResult> Executor::Run() {
 // ---- lanes ----
 
 bool Executor::EnterNextRun(std::uint32_t rank, LaneState& lane) {
-  if (lane.run == lane.run_end) {
+  const program::RankProgram& rank_program = *ranks_[rank].program;
+  const std::vector<program::LaneRun>& runs = rank_program.lane_runs[IndexOf(rank, lane)];
+  if (lane.runs_entered == runs.size()) {
     lane.status = Status::kFinished;
     return false;
   }
-  const program::RankProgram& rank_program = *ranks_[rank].program;
-  const program::LaneRun& run = *lane.run++;
+  const program::LaneRun& run = runs[lane.runs_entered++];
+  lane.segment = run.segment;
   lane.body = &rank_program.templates[rank_program.segments[run.segment].body];
   lane.base = rank_program.BaseCounts(run.segment);
   lane.next = lane.body->instructions.data() + run.begin;
@@ -178,7 +180,7 @@ bool Executor::Blocked(std::uint32_t rank, LaneIndex index, LaneState& lane,
   }
   if (instruction.kind != InstructionKind::kBegin) return false;
   const program::RankProgram& rank_program = *ranks_[rank].program;
-  const Segment& segment = rank_program.segments[(lane.run - 1)->segment];
+  const Segment& segment = rank_program.segments[lane.segment];
   for (std::uint32_t i = 0; i < segment.entry_count; ++i) {
     const program::Wait& entry = rank_program.entry_waits[segment.entry_begin + i];
     if (BlockedOn(rank, index, lane, entry.lane, entry.count)) return true;
@@ -190,7 +192,7 @@ bool Executor::Blocked(std::uint32_t rank, LaneIndex index, LaneState& lane,
 bool Executor::AwaitsLaunch(std::uint32_t rank, LaneIndex index, LaneState& lane,
                             const Instruction& instruction) {
   const RankRun& run = ranks_[rank];
-  const Segment& segment = run.program->segments[(lane.run - 1)->segment];
+  const Segment& segment = run.program->segments[lane.segment];
   const TimePoint launch(segment.launch_base + instruction.launch_offset + run.host_shift);
   if (launch <= now_) return false;
   lane.status = Status::kLaunching;
@@ -214,7 +216,7 @@ void Executor::Advance(std::uint32_t rank, LaneIndex index) {
         return;
       case InstructionKind::kTransfer:
         if (launches_bind_ && AwaitsLaunch(rank, index, lane, instruction)) return;
-        Post(rank, index, lane, instruction);
+        Post(lane, instruction);
         return;
       case InstructionKind::kBegin:
       case InstructionKind::kEnd:
@@ -281,14 +283,14 @@ void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instructio
   lane.posted = now_;
   lane.started = now_;
   Duration nominal = run.kernel->duration;
-  if (!run.condition.nominal()) {
-    nominal = KernelDuration(*run.kernel, run.condition, program_.ranks[rank].rank, instruction,
-                             run.program->segments[(lane.run - 1)->segment]);
+  if (!run.nominal) {
+    nominal = KernelDuration(*run.kernel, conditions_[rank], program_.ranks[rank].rank, instruction,
+                             run.program->segments[lane.segment]);
   }
   run.rate = RateOf(run);
   run.remaining = static_cast<double>(nominal.count());
   run.updated = now_;
-  run.finish = now_ + FromPicoseconds(run.remaining / run.rate);
+  run.finish = now_ + (run.rate == 1.0 ? nominal : FromPicoseconds(run.remaining / run.rate));
   run.scheduled = run.finish;
   Push(Phase::kCompletion, rank, run.finish, run.generation);
 }
@@ -342,7 +344,7 @@ void Executor::Mark(std::uint32_t rank, LaneState& lane, const Instruction& inst
   run.idle_since = now_;
   lane.posted = now_;
   lane.started = now_;
-  const std::uint32_t index = (lane.run - 1)->segment;
+  const std::uint32_t index = lane.segment;
   const Segment& segment = run.program->segments[index];
   ActionSpan& span = result_.ranks[rank].spans[index];
   const bool action = segment.role == SegmentRole::kAction;
@@ -367,53 +369,42 @@ void Executor::Mark(std::uint32_t rank, LaneState& lane, const Instruction& inst
 
 // ---- transfers ----
 
-void Executor::Post(std::uint32_t rank, LaneIndex index, LaneState& lane,
-                    const Instruction& instruction) {
-  const auto g = static_cast<std::uint32_t>(program_.ranks[rank].group_of_lane[index]);
-  GroupRun& group = groups_[g];
+void Executor::Post(LaneState& lane, const Instruction& instruction) {
+  GroupRun& group = groups_[static_cast<std::size_t>(lane.group)];
   lane.status = Status::kPosted;
   lane.posted = now_;
-  if (group.arrived == 0) group.shape = instruction.cost;
-  QUADRILLE_CHECK(group.shape == instruction.cost,
-                  "members of group {} disagree on transfer {}: shapes {} and {}", g, lane.done,
-                  group.shape, instruction.cost);
-  if (++group.arrived == program_.groups[g].member_count) StartTransfer(g);
-}
-
-const network::TransferCost& Executor::CostOf(std::uint32_t g) const {
-  const GroupRun& group = groups_[g];
-  if (!group.condition.nominal()) return group.conditioned;
-  return machine_.costs[group.shape * program_.placements.size() +
-                        static_cast<std::size_t>(program_.groups[g].placement)];
+  const network::TransferCost* cost = group.prices + instruction.cost * program_.placements.size();
+  if (group.arrived == 0) group.cost = cost;
+  QUADRILLE_CHECK(group.cost == cost, "members of group {} disagree on transfer {}", lane.group,
+                  lane.done);
+  if (++group.arrived == group.member_count) StartTransfer(static_cast<std::uint32_t>(lane.group));
 }
 
 void Executor::StartTransfer(std::uint32_t g) {
-  const program::Group& group = program_.groups[g];
-  if (!groups_[g].condition.nominal()) {
-    groups_[g].conditioned =
-        Conditioned(machine_.costs[groups_[g].shape * program_.placements.size() +
-                                   static_cast<std::size_t>(group.placement)],
-                    groups_[g].condition, machine_.ports);
+  GroupRun& group = groups_[g];
+  if (!group.nominal) {
+    Hardship& hardship = hardships_[g];
+    hardship.cost = Conditioned(*group.cost, hardship.condition, machine_.ports);
+    group.cost = &hardship.cost;
   }
-  const network::TransferCost& cost = CostOf(g);
-  for (std::uint32_t m = 0; m < group.member_count; ++m) {
-    const program::GroupMember& member = program_.members[group.member_begin + m];
-    LaneState& lane = LaneAt(member.rank, member.lane);
+  const network::TransferCost& cost = *group.cost;
+  for (const MemberLane& member : MembersOf(group)) {
+    LaneState& lane = lanes_[member.lane];
     lane.status = Status::kRunning;
     lane.started = now_;
     Hold(member.rank, cost, +1);
   }
   const auto entity = static_cast<std::uint32_t>(ranks_.size()) + g;
-  if (groups_[g].fluid && cost.work.value() > 0) {
+  if (group.fluid && cost.work.value() > 0) {
     Push(Phase::kStart, entity, now_ + cost.latency, 0);
   } else {
-    Push(Phase::kCompletion, entity, now_ + cost.alone, groups_[g].generation);
+    Push(Phase::kCompletion, entity, now_ + cost.alone, group.generation);
   }
 }
 
 // The latency is over and bytes begin to move.
 void Executor::BeginFlow(std::uint32_t g) {
-  const network::TransferCost& cost = CostOf(g);
+  const network::TransferCost& cost = *groups_[g].cost;
   if (network_.Start(g, static_cast<double>(cost.work.value()), cost.cap, now_)) RequestSolve();
   Push(Phase::kCompletion, static_cast<std::uint32_t>(ranks_.size()) + g, network_.FinishTime(g),
        groups_[g].generation);
@@ -427,25 +418,23 @@ void Executor::RequestSolve() {
 }
 
 void Executor::FinishTransfer(std::uint32_t g) {
-  const program::Group& group = program_.groups[g];
-  const network::TransferCost& cost = CostOf(g);
-  if (groups_[g].fluid && cost.work.value() > 0 && network_.Finish(g)) RequestSolve();
-  groups_[g].arrived = 0;
-  for (std::uint32_t m = 0; m < group.member_count; ++m) {
-    const program::GroupMember& member = program_.members[group.member_begin + m];
-    LaneState& lane = LaneAt(member.rank, member.lane);
-    program::LaneAccount& account = result_.ranks[member.rank].lanes[member.lane];
-    account.busy += now_ - lane.started;
-    account.bytes += cost.work;
-    ++account.operations;
+  GroupRun& group = groups_[g];
+  const network::TransferCost& cost = *group.cost;
+  if (group.fluid && cost.work.value() > 0 && network_.Finish(g)) RequestSolve();
+  group.arrived = 0;
+  for (const MemberLane& member : MembersOf(group)) {
+    LaneState& lane = lanes_[member.lane];
+    lane.busy += now_ - lane.started;
+    lane.bytes += cost.work;
     Hold(member.rank, cost, -1);
-    if (ranks_[member.rank].recorded) Record(member.rank, member.lane, lane, cost.work);
-    Complete(member.rank, member.lane, lane);
+    const LaneIndex index = IndexOf(member.rank, lane);
+    if (ranks_[member.rank].recorded) Record(member.rank, index, lane, cost.work);
+    Complete(member.rank, index, lane);
   }
-  for (std::uint32_t m = 0; m < group.member_count; ++m) {
-    const program::GroupMember& member = program_.members[group.member_begin + m];
-    Wake(member.rank, member.lane);
-    Advance(member.rank, member.lane);
+  for (const MemberLane& member : MembersOf(group)) {
+    const LaneIndex index = IndexOf(member.rank, lanes_[member.lane]);
+    Wake(member.rank, index);
+    Advance(member.rank, index);
   }
 }
 
