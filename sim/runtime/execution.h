@@ -166,6 +166,7 @@ class Executor {
   void Push(engine::Phase phase, std::uint32_t entity, TimePoint time, std::uint32_t generation);
   bool PopNext(engine::Event& event);
   void Dispatch(const engine::Event& event);
+  [[nodiscard]] std::int64_t MostEventsNow() const;
   void Drain();
 
   const program::Program& program_;

@@ -104,17 +104,27 @@ void Executor::Dispatch(const Event& event) {
   }
 }
 
+// The most events that one instant can serve: those pending when it began and, of each operation
+// left, its launch, the start of its flow, two ends (a solve in between may move the first) and one
+// solve. More is a livelock, however many operations of no length meet at one instant.
+std::int64_t Executor::MostEventsNow() const {
+  constexpr std::int64_t kEventsOfAnOperation = 5;
+  return static_cast<std::int64_t>(queue_.size()) + 2 +
+         kEventsOfAnOperation * (total_operations_ - result_.operations);
+}
+
 void Executor::Drain() {
   Event event;
   std::int64_t at_this_instant = 0;
-  // More events than every entity could cause several times over, without time moving, is a
-  // livelock.
-  const auto limit = static_cast<std::int64_t>(64 * (lanes_.size() + groups_.size()) + 4096);
+  std::int64_t limit = MostEventsNow();
   while (PopNext(event)) {
     QUADRILLE_CHECK(event.time >= now_, "time went back from {} to {} ps",
                     now_.time_since_epoch().count(), event.time.time_since_epoch().count());
-    at_this_instant = event.time == now_ ? at_this_instant + 1 : 0;
-    QUADRILLE_CHECK(at_this_instant < limit, "livelock at {} ps: {} events, last of entity {}",
+    if (event.time != now_) {
+      at_this_instant = 0;
+      limit = MostEventsNow();
+    }
+    QUADRILLE_CHECK(++at_this_instant <= limit, "livelock at {} ps: {} events, last of entity {}",
                     now_.time_since_epoch().count(), at_this_instant, event.entity);
     now_ = event.time;
     if (++result_.events % kProgressInterval == 0 && options_.progress) {
