@@ -19,6 +19,8 @@ class Fingerprint {
     sum_ += Mix(static_cast<std::uint64_t>(time.time_since_epoch().count()) +
                 entity * 0x9fb21c651e98df25u + position * 0xd6e8feb86659fd93u);
   }
+  // As if everything added to `other` had been added here.
+  void Join(Fingerprint other) { sum_ += other.sum_; }
   [[nodiscard]] std::uint64_t value() const { return sum_; }
 
  private:

@@ -73,6 +73,17 @@ TEST(Fingerprint, CountsRepeatedCompletions) {
   EXPECT_NE(Digest({{10, 0, 0}, {10, 0, 0}}), Digest({}));
 }
 
+TEST(Fingerprint, PartsJoinToTheWhole) {
+  Fingerprint odd;
+  Fingerprint even;
+  for (const Completion& c : SomeRun()) {
+    (c.position % 2 == 0 ? even : odd)
+        .Add(TimePoint(Duration(c.picoseconds)), c.entity, c.position);
+  }
+  odd.Join(even);
+  EXPECT_EQ(odd.value(), Digest(SomeRun()));
+}
+
 // Reports of the past carry fingerprints, so the function is pinned.
 TEST(Fingerprint, IsTheSameOnEveryMachine) {
   EXPECT_EQ(Digest({}), 0u);

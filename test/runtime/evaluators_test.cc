@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "schedules/evaluate.h"
+#include "test/program/hand_program.h"
 #include "test/runtime/small_machine.h"
 
 namespace quadrille::runtime {
@@ -222,6 +223,49 @@ TEST(UnitCosts, ProgramsTakeExactlyAsLongAsTheEvaluationOfTheirOrder) {
     }
   }
   EXPECT_GT(compared, 300);
+}
+
+// 64 ranks a stage make chunks of 16 rows, which are used again and again over a step.
+TEST(Evaluators, AgreeOnAStepOfManyRanksAndMicrobatches) {
+  SmallStep step = StepOf(ScheduleOf("1f1b", 2, 32));
+  SetDegrees(step, 4, 2, 8);
+  step.overlap.tensor_parallel = program::MixedOverlap();
+  step.fidelity = Fidelity::kAlphaBeta;
+  step.fold = false;
+  const LoweredStep lowered = Lower(step);
+  const Perturbation slow = {PerturbationKind::kGpuSpeed, {RankId(17)}, Ratio(0.7), {}, {}, 0};
+  RunOptions options;
+  const Machine machine = MachineFor(lowered.program, Fidelity::kAlphaBeta);
+  ExpectAgreement(lowered.program, machine, options, "even ranks");
+  options.perturbations = std::span(&slow, 1);
+  ExpectAgreement(lowered.program, machine, options, "one rank slow");
+}
+
+// Ranks 0 and 1 run one program and meet ranks 2 and 3; rank 3 posts only after rank 2 is done with
+// rank 0. Side by side, 0 and 1 would wait for each other's peers; on their own they need not.
+TEST(Evaluators, AgreeWhereRanksOfOneProgramCannotGoSideBySide) {
+  using program::HandRank;
+  using program::LaneKind;
+  HandRank twin({LaneKind::kTensor});
+  twin.Compute(Duration(3)).Transfer(1, 0, {{0, 1}}).Compute(Duration(5), {{1, 1}});
+  HandRank early({LaneKind::kTensor, LaneKind::kContext});
+  early.Transfer(1, 0).Transfer(2, 0, {{1, 1}});
+  HandRank late({LaneKind::kTensor, LaneKind::kContext});
+  late.Transfer(2, 0).Transfer(1, 0, {{2, 1}});
+  program::Program program =
+      program::HandProgram({twin.Build(), twin.Build(), early.Build(), late.Build()},
+                           {{{0, 1}, {2, 1}}, {{1, 1}, {3, 1}}, {{2, 2}, {3, 2}}});
+  program.ranks[1].program = 0;
+  Machine machine;
+  machine.costs.resize(1);
+  machine.costs[0].alone = Duration(100);
+  machine.network.fidelity = network::Fidelity::kIdeal;
+  const program::RunResult executed = MustExecute(program, machine);
+  const auto swept = EvaluateStatic(program, machine, {});
+  ASSERT_TRUE(swept) << ToString(swept.error());
+  EXPECT_EQ(Difference(executed, *swept), "");
+  EXPECT_EQ(swept->ranks[0].end, TimePoint(Duration(108)));
+  EXPECT_EQ(swept->ranks[1].end, TimePoint(Duration(308)));
 }
 
 }  // namespace
