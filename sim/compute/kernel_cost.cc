@@ -279,6 +279,8 @@ KernelCostModel& KernelCostModel::operator=(KernelCostModel&&) noexcept = defaul
 
 KernelCost KernelCostModel::Cost(const model::Operation& operation,
                                  std::int32_t reserved_multiprocessors) const {
+  reserved_multiprocessors =
+      std::max(reserved_multiprocessors, state_->options.multiprocessor_margin);
   const Key key = KeyOf(operation, reserved_multiprocessors);
   const auto found = state_->memo.find(key);
   if (found != state_->memo.end()) return found->second;

@@ -43,6 +43,8 @@ struct ComputeOptions {
   // Standalone leaves out the sustained derate and lets the droop grow with the kernel: for
   // comparison with kernel tables.
   ClockState clock = ClockState::kSustained;
+  // SMs that GEMM and attention kernels leave free at all times, for communication beside them.
+  std::int32_t multiprocessor_margin = 0;
   // For kTable and kExact; the formula alone when empty.
   std::vector<MeasuredGemm> measured{};
 };

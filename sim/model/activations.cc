@@ -75,6 +75,13 @@ struct Sizes {
   double gathered;   // bytes of a linear layer's gathered input
 };
 
+// Bytes of one stored element of an activation function's input, and of the attention output where
+// that is kept narrow (E5M6).
+double ActivationInputBytes(const Shard& shard) {
+  return shard.execution.narrow_storage.activation_input ? 1.0 + 4.0 / 128.0 : shard.wide_bytes;
+}
+constexpr double kNarrowAttentionOutputBytes = 1.5;
+
 double ActivationInputs(const Shard& shard, double width) {
   return shard.config.gated() ? 2.0 * width : width;
 }
@@ -155,8 +162,12 @@ Tally AttentionTally(const Shard& shard) {
   const Sizes sizes(shard);
   Tally tally = QkvTally(shard);
   tally.Add(ScoresTally(shard));
-  if (shard.quantization.enabled) tally.until_input += sizes.wide * sizes.output;
-  tally.until_weight += sizes.narrow * sizes.output;
+  if (shard.execution.narrow_storage.attention_output) {
+    tally.until_weight += kNarrowAttentionOutputBytes * sizes.output;
+  } else {
+    if (shard.quantization.enabled) tally.until_input += sizes.wide * sizes.output;
+    tally.until_weight += sizes.narrow * sizes.output;
+  }
   tally.held += sizes.narrow * sizes.hidden * sizes.tokens;
   const double partial_sum =
       shard.gathers || shard.reduces ? sizes.wide * sizes.hidden * sizes.tokens : 0.0;
@@ -179,7 +190,7 @@ Tally MlpTally(const Shard& shard, double rows, double width, double gathered, d
   const Sizes sizes(shard);
   const double inputs = ActivationInputs(shard, width);
   Tally tally;
-  tally.until_input = sizes.wide * inputs * rows;
+  tally.until_input = ActivationInputBytes(shard) * inputs * rows;
   tally.until_weight = own_input;
   const double activated = sizes.narrow * width * rows;
   double recomputed = 0.0;

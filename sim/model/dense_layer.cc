@@ -53,7 +53,8 @@ Linear Fc2Linear(const Shard& shard, const DenseMlp& mlp) {
           .site = mlp.shared_experts ? OverlapSite::kNone : OverlapSite::kFc2,
           .inputs = mlp.width,
           .outputs = shard.hidden,
-          .producer_quantizes_input = shard.execution.fusions.activation_quantize};
+          .producer_quantizes_input = shard.execution.fusions.activation_quantize,
+          .input_is_recomputed = RecomputesActivation(shard.execution)};
 }
 
 double QueryKeyElements(const Shard& shard) {

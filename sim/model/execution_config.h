@@ -30,8 +30,13 @@ enum class AttentionBackend : std::uint8_t {
   kTritonAlibi,  // Triton kernel with ALiBi bias, 2022-23
 };
 enum class Recomputation : std::uint8_t { kNone, kSelective, kFull };
-enum class ExpertRouting : std::uint8_t { kBalanced, kHistogram, kZipf };
-enum class ExpertDispatch : std::uint8_t { kAllToAll, kDeepEp, kAllGather };
+enum class ExpertRouting : std::uint8_t { kBalanced, kLoadFactor, kHistogram, kZipf };
+enum class ExpertDispatch : std::uint8_t {
+  kAllToAll,   // NCCL: every copy of a token travels
+  kDeepEp,     // one copy per destination GPU, one per destination node over the NICs
+  kHybridEp,   // DeepEP's hybrid-ep: the same, and the kernels permute and unpermute on their own
+  kAllGather,  // every GPU of the group gets all tokens
+};
 
 // Modules that selective recomputation repeats in the backward pass, by Megatron's names
 // (recompute-modules).
@@ -42,6 +47,16 @@ struct RecomputeModules {
   bool activation = false;            // moe_act and SwiGLU
   bool latent_up_projection = false;  // mla_up_proj
   bool experts = false;               // moe
+};
+
+// Activations that are kept for the backward in fewer bits than they are computed in.
+struct NarrowStorage {
+  // The activation function's input, in FP8 with a scale per 128 (Megatron's
+  // activation-func-fp8-input-store; DeepSeek-V3, arXiv 2412.19437, section 3.3.3).
+  bool activation_input = false;
+  // The attention output, in 12 bits (E5M6, the same section): one copy for attention's own
+  // backward and for the projection's weight gradient.
+  bool attention_output = false;
 };
 
 // Which chains of memory-bound kernels run as one. Defaults are Megatron-Core with Transformer
@@ -56,6 +71,11 @@ struct Fusions {
   bool activation_quantize = true;
   bool router = true;
   bool permute = true;
+  // One cast writes the row-wise and the column-wise narrow copy (Transformer Engine). Without it
+  // the column-wise copy takes a kernel of its own before each weight gradient: from the 16-bit
+  // gradient, and from the stored row-wise input, which is read, transposed and quantised again
+  // (DeepSeek-V3, arXiv 2412.19437, section 3.5.2).
+  bool both_layouts = true;
   bool softmax = true;  // matters for the unfused attention backend only
 };
 
@@ -67,13 +87,21 @@ struct ExecutionConfig {
   DataType gradient_accumulation = DataType::kFp32;  // main gradient that weight gradients add into
   Recomputation recomputation = Recomputation::kNone;
   RecomputeModules recompute_modules;
+  NarrowStorage narrow_storage;
   ContextAlgorithm context_algorithm = ContextAlgorithm::kRing;
   AttentionBackend attention = AttentionBackend::kCudnn;
   bool causal = true;
   double dropout = 0.0;
   Fusions fusions;
-  // Expert layers: the load of the busiest GPU over the mean (1 = balanced), tokens dropped above
-  // capacity_factor (0 = dropless), and what travels in dispatch.
+  // SMs that GEMM and attention kernels leave to communication, whether it runs or not: their
+  // grids are smaller (DeepGEMM's set_num_sms, Transformer Engine's NVTE_EXT_MARGIN_SM).
+  std::int32_t multiprocessor_margin = 0;
+  // Expert layers: how many tokens ask for each expert, 1 on average (empty: every expert as many),
+  // or only the load of the busiest GPU over the mean; copies dropped above capacity_factor times
+  // an expert's fair share (0 = dropless); and what travels in dispatch. All GPUs of a group do the
+  // work of its busiest: the all-to-alls of every layer wait for it.
+  ExpertRouting expert_routing = ExpertRouting::kBalanced;
+  std::vector<double> expert_popularity;
   double expert_load_factor = 1.0;
   double expert_capacity_factor = 0.0;
   DataType expert_dispatch_type = DataType::kBf16;

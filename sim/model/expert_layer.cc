@@ -6,10 +6,11 @@
 // back: unsort, reduce-scatter, combine, unpermute. Backward is the mirror image: what a combine
 // sends forward, a dispatch sends back.
 //
-// 1. all-to-all: every copy of a token travels, permuted before and after. DeepEP: the kernel
-// permutes on its own and sums on the way
-//    back, so only the sort remains, and node_deduplication tells the network what crosses nodes.
-//    All-gather: every GPU of the group gets all tokens and keeps the rows of its experts.
+// 1. all-to-all: every copy of a token travels, permuted before and after. DeepEP: one copy per
+//    destination GPU travels and is summed on the way back, so that only the expansion to local
+//    experts remains; node_deduplication tells the network what crosses nodes. Hybrid-EP: its
+//    kernels do that expansion too. All-gather: every GPU of the group gets all tokens and keeps
+//    the rows of its experts.
 // 2. FP8 dispatch is of the forward only; gradients and combine travel in 16 bits
 // (deepseek-ai/DeepEP).
 // 3. Shared experts run before the router, or beside the dispatch where shared_expert_overlap is
@@ -35,6 +36,8 @@ struct ExpertShapes {
   bool narrow_dispatch = false;
   double dispatch_bytes = 2.0;
   bool sorts = false;
+  bool gathers = false;  // dispatch by all-gather
+  bool expands = false;  // rows that arrive once are copied for each of their local experts
 
   [[nodiscard]] double RowElements() const { return rows.computed * hidden; }
 };
@@ -52,8 +55,11 @@ ExpertShapes ShapesOf(const Shard& shard) {
           ? (shard.quantization.enabled ? shard.quantization.bytes : 1.0 + 4.0 / 128.0)
           : shard.wide_bytes;
   const Sharding& sharding = execution.sharding;
-  shapes.sorts =
-      shapes.rows.local_experts > 1 && (sharding.expert > 1 || sharding.expert_tensor > 1);
+  shapes.gathers = execution.expert_dispatch == ExpertDispatch::kAllGather;
+  shapes.expands = execution.expert_dispatch == ExpertDispatch::kDeepEp;
+  shapes.sorts = execution.expert_dispatch == ExpertDispatch::kAllToAll &&
+                 shapes.rows.local_experts > 1 &&
+                 (sharding.expert > 1 || sharding.expert_tensor > 1);
   return shapes;
 }
 
@@ -106,9 +112,9 @@ Index Send(OperationList& list, const Shard& shard, const ExpertShapes& shapes, 
            double bytes_per_element, Index input) {
   const Sharding& sharding = shard.execution.sharding;
   const double sent = shapes.rows.sent * shapes.hidden;
-  const bool gathers = shard.execution.expert_dispatch == ExpertDispatch::kAllGather;
+  const bool gathers = shapes.gathers;
   Index last = input;
-  if (!gathers && shard.execution.expert_dispatch != ExpertDispatch::kDeepEp) {
+  if (shard.execution.expert_dispatch == ExpertDispatch::kAllToAll) {
     last = Permute(list, shard, pass, BytesOf(sent, bytes_per_element), last);
   }
   if (sharding.expert > 1) {
@@ -129,24 +135,24 @@ Index Arrive(OperationList& list, const Shard& shard, const ExpertShapes& shapes
     last = ExpertCollective(list, shard, "all-gather expert tensor", pass,
                             CollectiveKind::kAllGather, Axis::kExpertTensor, rows, last);
   }
-  if (shard.execution.expert_dispatch == ExpertDispatch::kAllGather) {
-    return Permute(list, shard, pass, rows, last);
-  }
-  const bool deep_ep = shard.execution.expert_dispatch == ExpertDispatch::kDeepEp;
-  return shapes.sorts || deep_ep ? Permute(list, shard, pass, rows * 2, last) : last;
+  if (shapes.gathers) return Permute(list, shard, pass, rows, last);
+  if (!shapes.sorts && !shapes.expands) return last;
+  const Bytes received = BytesOf(shapes.rows.received * shapes.hidden, bytes_per_element);
+  return Permute(list, shard, pass, received + rows, last);
 }
 
 // Rows back to their tokens' GPUs and summed per token.
 Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
              Index input) {
   const Sharding& sharding = shard.execution.sharding;
-  const ExpertDispatch dispatch = shard.execution.expert_dispatch;
-  const bool gathers = dispatch == ExpertDispatch::kAllGather;
-  const bool deep_ep = dispatch == ExpertDispatch::kDeepEp;
+  const bool gathers = shapes.gathers;
   const Bytes rows = BytesOf(shapes.RowElements(), shard.wide_bytes);
   const double own = shapes.tokens * shapes.hidden;
   Index last = input;
-  if (gathers || deep_ep || shapes.sorts) last = Unpermute(list, shard, pass, rows * 2, last);
+  if (gathers || shapes.expands || shapes.sorts) {
+    const Bytes sent = BytesOf(shapes.rows.received * shapes.hidden, shard.wide_bytes);
+    last = Unpermute(list, shard, pass, rows + sent, last);
+  }
   if (sharding.expert_tensor > 1) {
     last = ExpertCollective(list, shard, "reduce-scatter expert tensor", pass,
                             CollectiveKind::kReduceScatter, Axis::kExpertTensor, rows, last);
@@ -159,7 +165,7 @@ Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes
                 shard.wide_bytes),
         last);
   }
-  if (gathers || deep_ep) return last;
+  if (shard.execution.expert_dispatch != ExpertDispatch::kAllToAll) return last;
   return Unpermute(list, shard, pass,
                    BytesOf(shapes.rows.sent * shapes.hidden + own, shard.wide_bytes), last);
 }
@@ -233,16 +239,27 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
   Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient);
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
+  const bool both_layouts = shard.execution.fusions.both_layouts;
+  const double fc1_elements = shapes.rows.computed * static_cast<double>(shapes.fc1_outputs);
+  if (!both_layouts) {
+    QuantizeColumns(list, shard, shapes.RowElements(), false, gradient);
+    if (!RecomputesActivation(shard.execution)) {
+      TransposeNarrow(list, shard, shapes.rows.computed * static_cast<double>(shapes.rows.width),
+                      kBefore);
+    }
+  }
   GroupedWeightGradient(list, shard, shapes, "expert fc2", shapes.rows.width, shard.hidden);
   last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, last);
-  last = Quantize(list, shard, pass, shapes.rows.computed * static_cast<double>(shapes.fc1_outputs),
-                  2, shard.execution.fusions.activation_quantize, false, last);
+  const bool fused = shard.execution.fusions.activation_quantize;
+  last = Quantize(list, shard, pass, fc1_elements, 2, fused, false, last);
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
                        last);
-  if (shapes.narrow_dispatch && shard.quantization.enabled) {
+  if (!both_layouts) {
+    QuantizeColumns(list, shard, fc1_elements, fused, last);
+  }
+  if (shapes.narrow_dispatch || !both_layouts) {
     // Rows came in one layout only; the weight gradient reads the other.
-    list.MemoryBound("transpose", Pass::kWeightGradient, MemoryBoundClass::kCast,
-                     BytesOf(shapes.RowElements(), 2.0 * shard.quantization.bytes), {});
+    TransposeNarrow(list, shard, shapes.RowElements(), kBefore);
   }
   GroupedWeightGradient(list, shard, shapes, "expert fc1", shard.hidden, shapes.fc1_outputs);
   return last;

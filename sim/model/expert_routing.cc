@@ -9,13 +9,36 @@
 
 namespace quadrille::model {
 
+namespace {
+
+// Tokens that ask for each expert, once capacity has cut them.
+std::vector<double> Kept(std::vector<double> popularity, double capacity) {
+  if (capacity > 0.0) {
+    for (double& tokens : popularity) tokens = std::min(tokens, capacity);
+  }
+  return popularity;
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (double value : values) sum += value;
+  return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
 ExpertRows ExpertRowsOf(const Shard& shard) {
   const MixtureOfExperts& experts = shard.config.experts;
   const Sharding& sharding = shard.execution.sharding;
   const double capacity = shard.execution.expert_capacity_factor;
   double sent_share = 1.0;
   double load = shard.execution.expert_load_factor;
-  if (capacity > 0.0) {
+  const std::vector<double>& popularity = shard.execution.expert_popularity;
+  if (!popularity.empty()) {
+    const std::vector<double> kept = Kept(popularity, capacity);
+    sent_share = Mean(kept);
+    load = LoadFactor(kept, sharding.expert) * sent_share;
+  } else if (capacity > 0.0) {
     sent_share = std::min(1.0, capacity);
     load = std::min(load, capacity);
   }
@@ -23,7 +46,9 @@ ExpertRows ExpertRowsOf(const Shard& shard) {
   ExpertRows rows;
   rows.sent = balanced * sent_share;
   rows.computed = balanced * sharding.expert_tensor * load;
-  rows.travelling = std::max(rows.sent, balanced * load);
+  const double copies = RankDeduplication(shard.config, shard.execution);
+  rows.travelling = std::max(rows.sent, balanced * load) * copies;
+  rows.received = rows.computed * copies;
   rows.local_experts = std::max(1, experts.experts / sharding.expert);
   rows.rows_per_expert = std::max<std::int64_t>(
       1, std::llround(rows.computed / static_cast<double>(rows.local_experts)));
@@ -67,6 +92,31 @@ std::vector<double> ZipfPopularity(std::int32_t experts, double exponent, std::u
   return popularity;
 }
 
+std::vector<double> BoundedPopularity(std::vector<double> popularity, std::int32_t top_k) {
+  const double mean = Mean(popularity);
+  QUADRILLE_CHECK(mean > 0.0, "{} experts, and none is asked for", popularity.size());
+  const double most = static_cast<double>(popularity.size()) / top_k;
+  for (double& tokens : popularity) tokens /= mean;
+  // Each round bounds at least one more expert, or is the last.
+  for (std::size_t round = 0; round < popularity.size(); ++round) {
+    double bounded = 0.0;
+    double others = 0.0;
+    for (double tokens : popularity) (tokens >= most ? bounded : others) += std::min(tokens, most);
+    const double factor =
+        others > 0.0 ? (static_cast<double>(popularity.size()) - bounded) / others : 1.0;
+    for (double& tokens : popularity) tokens = tokens >= most ? most : tokens * factor;
+    if (std::all_of(popularity.begin(), popularity.end(),
+                    [&](double tokens) { return tokens <= most; })) {
+      break;
+    }
+  }
+  return popularity;
+}
+
+double KeptShare(const std::vector<double>& popularity, double capacity) {
+  return Mean(Kept(popularity, capacity));
+}
+
 double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts, std::int32_t top_k) {
   const std::int32_t outside = experts - experts / groups;
   // C(outside, k) / C(experts, k) as a product, exact enough and free of overflow.
@@ -77,28 +127,44 @@ double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts, std::in
   return groups * (1.0 - missed);
 }
 
-double NodeDeduplication(const TransformerConfig& config, const ExecutionConfig& execution) {
-  const MixtureOfExperts& experts = config.experts;
-  const std::int32_t nodes = execution.expert_nodes;
-  if (execution.expert_dispatch != ExpertDispatch::kDeepEp || nodes <= 1) return 1.0;
+namespace {
+
+// Expected distinct parts of `parts` that the experts of one token lie on, experts divided over
+// them in order.
+double DistinctParts(const MixtureOfExperts& experts, std::int32_t parts) {
   const bool limited = experts.routing_groups > 1 && experts.routing_group_limit > 0 &&
                        experts.routing_group_limit < experts.routing_groups;
-  double distinct = 0.0;
-  if (!limited) {
-    distinct = ExpectedDistinctGroups(nodes, experts.experts, experts.top_k);
-  } else {
-    const std::int32_t per_group = experts.experts / experts.routing_groups;
-    const double groups = ExpectedDistinctGroups(
-        experts.routing_group_limit, experts.routing_group_limit * per_group, experts.top_k);
-    // A group lies on one node, or spans several when there are more nodes than groups.
-    distinct =
-        nodes >= experts.routing_groups
-            ? ExpectedDistinctGroups(nodes * experts.routing_group_limit / experts.routing_groups,
-                                     experts.routing_group_limit * per_group, experts.top_k)
-            : ExpectedDistinctGroups(nodes, experts.routing_groups,
-                                     static_cast<std::int32_t>(std::lround(groups)));
+  if (!limited) return ExpectedDistinctGroups(parts, experts.experts, experts.top_k);
+  const std::int32_t reachable =
+      experts.routing_group_limit * (experts.experts / experts.routing_groups);
+  // A group lies on one part, or spans several when there are more parts than groups.
+  if (parts >= experts.routing_groups) {
+    return ExpectedDistinctGroups(parts * experts.routing_group_limit / experts.routing_groups,
+                                  reachable, experts.top_k);
   }
-  return std::min(1.0, distinct / experts.top_k);
+  const double groups =
+      ExpectedDistinctGroups(experts.routing_group_limit, reachable, experts.top_k);
+  return ExpectedDistinctGroups(parts, experts.routing_groups,
+                                static_cast<std::int32_t>(std::lround(groups)));
+}
+
+bool RemovesCopies(const ExecutionConfig& execution) {
+  return execution.expert_dispatch == ExpertDispatch::kDeepEp ||
+         execution.expert_dispatch == ExpertDispatch::kHybridEp;
+}
+
+}  // namespace
+
+double RankDeduplication(const TransformerConfig& config, const ExecutionConfig& execution) {
+  if (!RemovesCopies(execution)) return 1.0;
+  const double distinct = DistinctParts(config.experts, execution.sharding.expert);
+  return std::min(1.0, distinct / config.experts.top_k);
+}
+
+double NodeDeduplication(const TransformerConfig& config, const ExecutionConfig& execution) {
+  if (!RemovesCopies(execution) || execution.expert_nodes <= 1) return 1.0;
+  const double ranks = config.experts.top_k * RankDeduplication(config, execution);
+  return std::min(1.0, DistinctParts(config.experts, execution.expert_nodes) / ranks);
 }
 
 }  // namespace quadrille::model

@@ -15,7 +15,9 @@ struct ExpertRows {
   // Rows of this GPU's own tokens: top_k each, without what capacity drops on average.
   double sent = 0.0;
   // Rows through the busiest port of an all-to-all, which ends with it: `sent` times the load.
+  // One copy per token and destination GPU where the dispatcher removes the others.
   double travelling = 0.0;
+  double received = 0.0;  // rows that arrive, before each is copied for its local experts
   double computed = 0.0;  // rows of this GPU's grouped GEMMs, load factor and capacity included
   std::int64_t local_experts = 1;
   std::int64_t rows_per_expert = 1;  // mean, rounded, at least one
@@ -23,7 +25,7 @@ struct ExpertRows {
 };
 [[nodiscard]] ExpertRows ExpertRowsOf(const Shard& shard);
 
-// Load of the busiest GPU over the mean, for ExecutionConfig::expert_load_factor: `tokens` per
+// Load of the busiest GPU over the mean: `tokens` per
 // expert, experts in order divided over `expert_parallel` GPUs. 1 for an empty histogram.
 // REQUIRES: expert_parallel divides the number of experts.
 [[nodiscard]] double LoadFactor(const std::vector<double>& tokens, std::int32_t expert_parallel);
@@ -34,14 +36,29 @@ struct ExpertRows {
 [[nodiscard]] std::vector<double> ZipfPopularity(std::int32_t experts, double exponent,
                                                  std::uint64_t seed);
 
+// `popularity` with a mean of 1, no expert asked for more often than by every token (experts /
+// top_k): the excess goes to the others in proportion. REQUIRES: values >= 0, at least top_k above
+// 0.
+[[nodiscard]] std::vector<double> BoundedPopularity(std::vector<double> popularity,
+                                                    std::int32_t top_k);
+
+// Share of copies that remain when every expert keeps at most `capacity` times its fair share.
+// REQUIRES: a mean of 1.
+[[nodiscard]] double KeptShare(const std::vector<double>& popularity, double capacity);
+
 // Expected distinct groups out of `groups` that hold the `top_k` experts of one token, of `experts`
 // divided evenly: E(G) = G (1 - C(e - e/G, k) / C(e, k)) (deepseek-ai/DeepEP:
 // deep_ep/buffers/elastic.py). REQUIRES: groups >= 1 and divides experts.
 [[nodiscard]] double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts,
                                             std::int32_t top_k);
 
-// Distinct destination nodes per token over top_k, for CollectiveShape::node_deduplication. Grouped
+// Distinct destination GPUs per token over top_k: 1 for a dispatcher that sends every copy. Grouped
 // routing first limits a token to `routing_group_limit` of the routing groups.
+[[nodiscard]] double RankDeduplication(const TransformerConfig& config,
+                                       const ExecutionConfig& execution);
+
+// Distinct destination nodes per token over distinct destination GPUs, for
+// CollectiveShape::node_deduplication.
 [[nodiscard]] double NodeDeduplication(const TransformerConfig& config,
                                        const ExecutionConfig& execution);
 

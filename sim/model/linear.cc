@@ -31,12 +31,6 @@ CollectiveShape Tensor(CollectiveKind kind, Bytes bytes) {
   return {.kind = kind, .axis = Axis::kTensor, .bytes = bytes};
 }
 
-void TransposeGathered(OperationList& list, const Shard& shard, const char* name, double elements,
-                       std::int32_t gathered) {
-  list.MemoryBound(name, Pass::kWeightGradient, MemoryBoundClass::kCast,
-                   BytesOf(elements, 2.0 * shard.quantization.bytes), {gathered});
-}
-
 void WeightGradient(OperationList& list, const Shard& shard, const Linear& linear,
                     std::int32_t input, std::int32_t gradient) {
   const bool fused = shard.execution.fusions.gradient_accumulation;
@@ -51,7 +45,34 @@ void WeightGradient(OperationList& list, const Shard& shard, const Linear& linea
   if (!fused) AccumulateGradient(list, shard, Elements(linear.outputs, linear.inputs));
 }
 
+// Where a cast makes one layout only, the weight gradient's is made here, of the input and of the
+// gradient, unless it was recomputed or transposed after a gather.
+void MakeColumnCopies(OperationList& list, const Shard& shard, const Linear& linear,
+                      bool input_is_ready, bool gradient_is_ready, std::int32_t gradient) {
+  if (!Narrow(shard, linear) || shard.execution.fusions.both_layouts) return;
+  const std::int64_t rows = Rows(shard, linear);
+  if (!input_is_ready && !linear.input_is_recomputed && !linear.input_is_quantized) {
+    TransposeNarrow(list, shard, Elements(rows, linear.inputs), kBefore);
+  }
+  if (!gradient_is_ready) {
+    QuantizeColumns(list, shard, Elements(rows, linear.outputs), linear.producer_quantizes_gradient,
+                    gradient);
+  }
+}
+
 }  // namespace
+
+void QuantizeColumns(OperationList& list, const Shard& shard, double elements, bool narrow_source,
+                     std::int32_t input) {
+  if (!shard.quantization.enabled) return;
+  const double read = narrow_source ? shard.quantization.bytes : shard.wide_bytes;
+  list.MemoryBound("transpose", Pass::kWeightGradient, MemoryBoundClass::kCast,
+                   BytesOf(elements, read + shard.quantization.bytes), {input});
+}
+
+void TransposeNarrow(OperationList& list, const Shard& shard, double elements, std::int32_t input) {
+  QuantizeColumns(list, shard, elements, true, input);
+}
 
 void AccumulateGradient(OperationList& list, const Shard& shard, double parameters) {
   const double main_bytes = BytesPerElement(shard.execution.gradient_accumulation);
@@ -64,6 +85,7 @@ std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double
   const Quantization& quantization = shard.quantization;
   if (!quantization.enabled) return input;
   if (fused && !quantization.amax_pass) return input;
+  if (!shard.execution.fusions.both_layouts) forms = 1;
   std::int32_t ready = input;
   if (quantization.amax_pass) {
     if (!fused) {
@@ -156,9 +178,9 @@ std::int32_t ColumnBackward(OperationList& list, const Shard& shard, const Linea
     result = list.Collective("all-reduce tensor", Pass::kInputGradient,
                              Tensor(CollectiveKind::kAllReduce, whole), {result}, linear.site);
   }
-  if (narrow && shard.gathers && !shard.quantization.block_scaled) {
-    TransposeGathered(list, shard, "transpose", input_elements, input);
-  }
+  const bool transposed = narrow && shard.gathers && !shard.quantization.block_scaled;
+  if (transposed) TransposeNarrow(list, shard, input_elements, input);
+  MakeColumnCopies(list, shard, linear, transposed, false, gradient);
   WeightGradient(list, shard, linear, input, gradient);
   return result;
 }
@@ -183,9 +205,9 @@ std::int32_t RowBackward(OperationList& list, const Shard& shard, const Linear& 
                         {gradient}, linear.site);
   }
   const std::int32_t result = InputGradient(list, shard, linear, gradient);
-  if (narrow && gathers && !shard.quantization.block_scaled) {
-    TransposeGathered(list, shard, "transpose", gradient_elements, gradient);
-  }
+  const bool transposed = narrow && gathers && !shard.quantization.block_scaled;
+  if (transposed) TransposeNarrow(list, shard, gradient_elements, gradient);
+  MakeColumnCopies(list, shard, linear, false, transposed, gradient);
   WeightGradient(list, shard, linear, kBefore, gradient);
   return result;
 }

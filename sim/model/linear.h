@@ -32,6 +32,7 @@ struct Linear {
   bool producer_quantizes_input = false;     // norm or activation writes the narrow format
   bool producer_quantizes_gradient = false;  // activation backward does
   bool input_is_quantized = false;  // another linear layer reads, and has quantised, the same input
+  bool input_is_recomputed = false;  // before the backward, in the layout that its GEMM reads
   DataType output = DataType::kBf16;
 };
 
@@ -46,6 +47,15 @@ std::int32_t LinearBackward(OperationList& list, const Shard& shard, const Linea
 // when there is nothing to do.
 std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double elements,
                       int forms, bool fused, bool reduce_amax, std::int32_t input);
+
+// The column-wise copy of `elements` elements of a gradient, from the 16-bit tensor or, where its
+// producer wrote the narrow format only, from that.
+void QuantizeColumns(OperationList& list, const Shard& shard, double elements, bool narrow_source,
+                     std::int32_t input);
+
+// The column-wise copy of `elements` narrow elements, made from the row-wise one before a weight
+// gradient; nothing where the recipe has no narrow format.
+void TransposeNarrow(OperationList& list, const Shard& shard, double elements, std::int32_t input);
 
 // Adds a separate kernel that accumulates `parameters` weight gradients when the GEMM does not.
 void AccumulateGradient(OperationList& list, const Shard& shard, double parameters);

@@ -1,16 +1,25 @@
 #include "sim/model/memory_bound_operations.h"
 
+#include "sim/model/layer_parts.h"
+
 namespace quadrille::model {
 
 namespace {
 
 // Bytes per element of a tensor whose producer writes it for a quantised linear layer: the narrow
-// format, in both layouts unless a per-tensor format is transposed only after the gather; 16 bits
-// when the scale needs this tensor's own amax.
+// format, in both layouts unless a per-tensor format is transposed only after the gather or kernels
+// make one layout each; 16 bits when the scale needs this tensor's own amax.
 double ProducedBytes(const Shard& shard, bool fused, bool gathered) {
   const Quantization& quantization = shard.quantization;
   if (!quantization.enabled || !fused || quantization.amax_pass) return shard.wide_bytes;
-  return quantization.bytes * (gathered && !quantization.block_scaled ? 1.0 : 2.0);
+  const bool one =
+      (gathered && !quantization.block_scaled) || !shard.execution.fusions.both_layouts;
+  return quantization.bytes * (one ? 1.0 : 2.0);
+}
+
+// The activation function's input as the backward finds it, per element.
+double StoredInputBytes(const Shard& shard) {
+  return shard.execution.narrow_storage.activation_input ? 1.0 + 4.0 / 128.0 : shard.wide_bytes;
 }
 
 double Product(double rows, std::int64_t width) { return rows * static_cast<double>(width); }
@@ -66,17 +75,21 @@ std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pas
   const double elements = Product(rows, width);
   const double wide = shard.wide_bytes;
   const double written = ProducedBytes(shard, fusions.activation_quantize, false);
-  const double read = shard.config.gated() ? 2.0 * wide : wide;
+  const double matrices = shard.config.gated() ? 2.0 : 1.0;
+  const double stored = StoredInputBytes(shard);
+  // The forward also writes the copy that the backward reads; a recomputation reads that.
+  const bool again = pass == Pass::kRecompute && RecomputesActivation(shard.execution);
+  const double read = matrices * (stored == wide || again ? stored : wide + stored);
   if (fusions.bias_activation) {
     return list.MemoryBound("activation", pass, MemoryBoundClass::kActivation,
                             BytesOf(elements, read + written), {input});
   }
   std::int32_t last = input;
   if (shard.config.mlp_bias) {
-    last = Elementwise(list, "bias", pass, elements, 2.0 * read, last);
+    last = Elementwise(list, "bias", pass, elements, 2.0 * matrices * wide, last);
   }
   // SiLU of one half, then its product with the other; plain activations are one kernel either way.
-  const double bytes = shard.config.gated() ? 2.0 * wide + 2.0 * wide + written : read + written;
+  const double bytes = shard.config.gated() ? read + 2.0 * wide + written : read + written;
   return list.MemoryBound("activation", pass, MemoryBoundClass::kActivation,
                           BytesOf(elements, bytes), {last}, shard.config.gated() ? 2 : 1);
 }
@@ -88,7 +101,7 @@ std::int32_t ActivationBackward(OperationList& list, const Shard& shard, double 
   const double wide = shard.wide_bytes;
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
   const double written = matrices * ProducedBytes(shard, fusions.activation_quantize, false);
-  double bytes = wide + matrices * wide + written;
+  double bytes = wide + matrices * StoredInputBytes(shard) + written;
   std::int32_t kernels = 1;
   if (!fusions.bias_activation && shard.config.gated()) {
     // dSilu and dProduct: each reads the gradient, the product rule reads both halves, and SiLU's

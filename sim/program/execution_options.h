@@ -50,6 +50,8 @@ struct OverlapOptions {
   TensorOverlapTable tensor_parallel;
   PointToPoint point_to_point = PointToPoint::kPostedAhead;
   bool expert_all_to_all = false;  // combined 1F1B, DualPipe
+  // In a fused pair the weight gradients of the backward fill the waits for its and the forward's
+  // transfers instead of running where autograd has them (delay-wgrad-compute; DualPipe).
   bool delay_weight_gradient = false;
   // Gradient buckets in parameters; 0: Megatron's rule max(40e6, 1e6 x DP). One bucket per chunk
   // under parameter_gather_with_optimizer_step.
@@ -63,8 +65,9 @@ struct OptimizerOptions {
   bool distributed = true;
   DataType gradient_dtype = DataType::kFp32;  // of the reduction and the main gradient
   DataType parameter_gather_dtype = DataType::kBf16;
-  bool gradient_norm = true;     // global norm and NaN check: a barrier before the step
-  bool post_validation = false;  // zero-bubble's optimizer without that barrier
+  DataType moments_dtype = DataType::kFp32;  // both of Adam's (exp-avg-dtype, exp-avg-sq-dtype)
+  bool gradient_norm = true;                 // global norm and NaN check: a barrier before the step
+  bool post_validation = false;              // zero-bubble's optimizer without that barrier
 };
 
 // How decoder layers, embedding and loss are dealt to chunks.

@@ -68,6 +68,7 @@ RankProgramBuilder::RankProgramBuilder(const LoweringInput& input, PieceCache& p
   context_.tensor_degree = input.ranks.config().tensor;
   context_.host_launch = input.host.cuda_graphs ? Duration(0) : input.host.launch;
   context_.serial_pairs = input.serial_pairs;
+  context_.defer_weight_gradient = input.overlap.delay_weight_gradient;
   context_.gather_ahead = input.overlap.fsdp_prefetch;
   const network::GroupPlacement expert_group = [&] {
     const parallel::ProcessGroups groups = input.ranks.GroupsOf(Axis::kExpert);

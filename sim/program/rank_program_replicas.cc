@@ -14,11 +14,12 @@ using model::OperationKind;
 using model::Pass;
 using parallel::DataSharding;
 
-// Bytes of the optimizer state that Adam reads and writes per parameter besides the gradient and
-// the 16-bit weight: fp32 master, first and second moment, each read and written
-// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/ adam.cu).
-constexpr double kAdamStateTraffic = 24.0;
-constexpr double kAdamStateBytes = 12.0;
+// Bytes of the optimizer state per parameter besides the gradient and the 16-bit weight: fp32
+// master, first and second moment. Adam reads and writes each
+// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/adam.cu).
+double AdamStateBytes(const OptimizerOptions& optimizer) {
+  return 4.0 + 2.0 * BytesPerElement(optimizer.moments_dtype);
+}
 constexpr double kWeightBytes = 2.0;  // 16-bit copy that forward and backward read
 constexpr std::int32_t kOptimizerKernels = 4;
 
@@ -293,8 +294,8 @@ double RankProgramBuilder::ParameterShards(Axis axis) const {
 }
 
 Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
-  const double per_parameter =
-      kAdamStateTraffic + kWeightBytes + BytesPerElement(input_.optimizer.gradient_dtype);
+  const double per_parameter = 2.0 * AdamStateBytes(input_.optimizer) + kWeightBytes +
+                               BytesPerElement(input_.optimizer.gradient_dtype);
   const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
                       BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
   return OptimizerKernel(bytes, kOptimizerKernels);
@@ -396,7 +397,7 @@ void RankProgramBuilder::AddStaticMemory() {
   const bool shard_gradients =
       sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
   add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
-  add("optimizer states", bytes(kAdamStateBytes, sharding != DataSharding::kNone));
+  add("optimizer states", bytes(AdamStateBytes(input_.optimizer), sharding != DataSharding::kNone));
 }
 
 }  // namespace quadrille::program

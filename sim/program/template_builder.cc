@@ -85,6 +85,7 @@ class ActionStream {
   }
 
   [[nodiscard]] bool done() const { return piece_ >= body_.pieces.size(); }
+  [[nodiscard]] bool has_deferred() const { return !deferred_.empty(); }
   [[nodiscard]] const std::vector<std::int32_t>& piece_ends() const { return piece_ends_; }
 
   // Estimated instant at which the next operation's inputs are there.
@@ -106,9 +107,26 @@ class ActionStream {
     return sum;
   }
 
+  // From here on, weight-gradient kernels wait for EmitDeferred. REQUIRES: no piece of the action
+  // reduces gradients on its own.
+  void Defer() { defers_ = true; }
+
+  // The oldest weight-gradient kernel that was put off. Gradients are complete with the last one.
+  void EmitDeferred() {
+    const Deferred next = deferred_.front();
+    deferred_.erase(deferred_.begin());
+    EmitNamed(*next.operation, next.layer, next.identity, KernelOf(*next.operation), next.waits);
+    std::fill(piece_ends_.begin(), piece_ends_.end(), writer_.Count(kComputeLane));
+  }
+
   // Emits the next operation together with those collectives and parts that belong to it.
   void EmitNext() {
     const Operation& op = Current();
+    if (defers_ && op.pass == Pass::kWeightGradient && op.kind != OperationKind::kCollective) {
+      deferred_.push_back({&op, body_.pieces[piece_].layer, IdentityOf(op, next_), WaitsOf(op)});
+      first_compute_ = false;
+      return Advance();
+    }
     if (op.kind == OperationKind::kCollective) {
       EmitCollective(op);
     } else {
@@ -241,23 +259,29 @@ class ActionStream {
     return own_counts_[instruction.lane] = writer_.Emit(instruction, waits);
   }
 
-  Instruction Named(const Operation& op, InstructionKind kind, LaneIndex lane) {
+  Instruction Named(const Operation& op, std::int32_t layer, InstructionKind kind, LaneIndex lane) {
     Instruction instruction;
     instruction.kind = kind;
     instruction.lane = lane;
     instruction.operation = NameOf(program_, op.name, op.kind, op.pass, false);
-    instruction.layer = static_cast<std::int16_t>(body_.pieces[piece_].layer);
+    instruction.layer = static_cast<std::int16_t>(layer);
     return instruction;
   }
 
-  // Emits `fraction` of the operation's kernel after `waits`. Returns where it completes.
-  Wait EmitKernel(const Operation& op, const Kernel& kernel, const std::vector<Wait>& waits) {
-    Instruction instruction = Named(op, InstructionKind::kCompute, kComputeLane);
+  std::int32_t EmitNamed(const Operation& op, std::int32_t layer, std::uint32_t identity,
+                         const Kernel& kernel, const std::vector<Wait>& waits) {
+    Instruction instruction = Named(op, layer, InstructionKind::kCompute, kComputeLane);
     instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
     program_.kernels.push_back(kernel);
-    program_.kernels.back().identity = IdentityOf(op, next_);
+    program_.kernels.back().identity = identity;
     program_.kernels.back().second_of_pair = second_of_pair_;
-    const std::int32_t count = Emit(instruction, waits, kernel.duration);
+    return Emit(instruction, waits, kernel.duration);
+  }
+
+  // Emits `kernel`, the operation's or a part of it, after `waits`. Returns where it completes.
+  Wait EmitKernel(const Operation& op, const Kernel& kernel, const std::vector<Wait>& waits) {
+    const std::int32_t count =
+        EmitNamed(op, body_.pieces[piece_].layer, IdentityOf(op, next_), kernel, waits);
     first_compute_ = false;
     return {kComputeLane, count};
   }
@@ -274,7 +298,8 @@ class ActionStream {
       shape.userbuffers = true;
       shape.multiprocessors = overlap->multiprocessors;
     }
-    Instruction instruction = Named(op, InstructionKind::kTransfer, static_cast<LaneIndex>(lane));
+    Instruction instruction = Named(op, body_.pieces[piece_].layer, InstructionKind::kTransfer,
+                                    static_cast<LaneIndex>(lane));
     instruction.cost = shapes_.IndexOf(shape);
     const Duration time = context_.transfer_time ? context_.transfer_time(shape) : Duration(0);
     return Wait{static_cast<LaneIndex>(lane), Emit(instruction, waits, time)};
@@ -397,6 +422,14 @@ class ActionStream {
   std::int32_t ring_ = -1;
   std::int32_t ring_parts_ = 1;
   std::vector<Wait> ring_producers_;
+  struct Deferred {
+    const Operation* operation = nullptr;
+    std::int32_t layer = -1;
+    std::uint32_t identity = 0;
+    std::vector<Wait> waits;
+  };
+  bool defers_ = false;
+  std::vector<Deferred> deferred_;  // oldest first
 };
 
 // Which stream of a fused pair goes on: the one whose next operation has had its inputs for longer;
@@ -407,6 +440,25 @@ bool TakeSecond(const ActionStream& first, const ActionStream& second) {
   const Duration second_ready = second.NextReady();
   if (first_ready != second_ready) return second_ready < first_ready;
   return second.ComputeBeforeTransfer() <= first.ComputeBeforeTransfer();
+}
+
+// Merges the two streams. Weight gradients that were put off run where the compute lane would
+// otherwise wait for the next operation's inputs, and at the end.
+void Merge(ActionStream& first, ActionStream& second, const std::vector<Duration>& compute_finish) {
+  while (!first.done() || !second.done()) {
+    ActionStream& next = TakeSecond(first, second) ? second : first;
+    const bool idle = next.NextReady() > compute_finish.back();
+    ActionStream* filler = first.has_deferred()    ? &first
+                           : second.has_deferred() ? &second
+                                                   : nullptr;
+    if (idle && filler != nullptr) {
+      filler->EmitDeferred();
+    } else {
+      next.EmitNext();
+    }
+  }
+  while (first.has_deferred()) first.EmitDeferred();
+  while (second.has_deferred()) second.EmitDeferred();
 }
 
 }  // namespace
@@ -507,10 +559,16 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   ActionStream leading(context, first, shapes, program, writer, finish, false);
   if (second != nullptr) {
     ActionStream other(context, *second, shapes, program, writer, finish, true);
-    while (context.serial_pairs && !leading.done()) leading.EmitNext();
-    while (!leading.done() || !other.done()) {
-      (TakeSecond(leading, other) ? other : leading).EmitNext();
+    const auto reduces = [](const ActionBody& body) {
+      return std::any_of(body.pieces.begin(), body.pieces.end(),
+                         [](const PieceBody& piece) { return piece.reduce.value() > 0; });
+    };
+    if (context.defer_weight_gradient && !reduces(first) && !reduces(*second)) {
+      leading.Defer();
+      other.Defer();
     }
+    while (context.serial_pairs && !leading.done()) leading.EmitNext();
+    Merge(leading, other, finish[kComputeLane]);
   } else {
     while (!leading.done()) leading.EmitNext();
   }

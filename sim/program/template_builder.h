@@ -63,7 +63,8 @@ struct TemplateContext {
   std::int32_t tensor_degree = 1;
   Duration host_launch{0};
   bool serial_pairs = false;  // the second action of a pair after the first instead of beside it
-  std::int32_t gather_ahead = 1;  // pieces gathered before they are needed (FSDP's prefetch)
+  bool defer_weight_gradient = false;  // in pairs, to where the compute lane would wait
+  std::int32_t gather_ahead = 1;       // pieces gathered before they are needed (FSDP's prefetch)
   // Alone time of a transfer, for the static order of a fused pair only.
   std::function<Duration(const network::TransferShape&)> transfer_time;
 };

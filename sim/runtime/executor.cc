@@ -278,11 +278,14 @@ void Executor::Complete(std::uint32_t rank, LaneIndex index, LaneState& lane) {
 
 double Executor::RateOf(const RankRun& run) const {
   if (run.held_multiprocessors == 0) return 1.0;
-  const double rate =
-      run.kernel->memory_bound
-          ? 1.0 - run.held_memory / machine_.memory_bandwidth.value()
-          : 1.0 - static_cast<double>(run.held_multiprocessors) / machine_.multiprocessors;
-  return std::max(kSlowestRate, rate);
+  if (run.kernel->memory_bound) {
+    return std::max(kSlowestRate, 1.0 - run.held_memory / machine_.memory_bandwidth.value());
+  }
+  // Communication takes the SMs that the kernel leaves free first.
+  const std::int32_t margin = machine_.multiprocessor_margin;
+  const std::int32_t taken = std::max(0, run.held_multiprocessors - margin);
+  return std::max(kSlowestRate,
+                  1.0 - static_cast<double>(taken) / (machine_.multiprocessors - margin));
 }
 
 void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instruction& instruction) {

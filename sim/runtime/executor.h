@@ -49,6 +49,8 @@ struct Machine {
   network::NetworkOptions network;
   std::vector<FabricEdge> fabric;  // fidelity flow only
   std::int32_t multiprocessors = 132;
+  // Of these, those that GEMM and attention kernels leave free anyway: their durations count it.
+  std::int32_t multiprocessor_margin = 0;
   BytesPerSecond memory_bandwidth;
 };
 

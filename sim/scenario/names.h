@@ -52,6 +52,10 @@ inline constexpr Named<DataType> kGatherTypes[] = {{"fp32", DataType::kFp32},
                                                    {"fp16", DataType::kFp16},
                                                    {"bf16", DataType::kBf16},
                                                    {"fp8", DataType::kFp8}};
+inline constexpr Named<DataType> kMomentTypes[] = {{"fp32", DataType::kFp32},
+                                                   {"fp16", DataType::kFp16},
+                                                   {"bf16", DataType::kBf16},
+                                                   {"fp8", DataType::kFp8}};
 inline constexpr Named<DataType> kDispatchTypes[] = {
     {"fp16", DataType::kFp16}, {"bf16", DataType::kBf16}, {"fp8", DataType::kFp8}};
 inline constexpr Named<model::Recomputation> kRecomputations[] = {
@@ -67,6 +71,10 @@ inline constexpr Named<bool model::RecomputeModules::*> kRecomputeModules[] = {
     {"mla_up_proj", &model::RecomputeModules::latent_up_projection},
     {"moe", &model::RecomputeModules::experts},
 };
+inline constexpr Named<bool model::NarrowStorage::*> kNarrowStorage[] = {
+    {"activation_input", &model::NarrowStorage::activation_input},
+    {"attention_output", &model::NarrowStorage::attention_output},
+};
 inline constexpr Named<bool model::Fusions::*> kFusions[] = {
     {"bias_activation", &model::Fusions::bias_activation},
     {"bias_dropout_residual", &model::Fusions::bias_dropout_residual},
@@ -78,6 +86,7 @@ inline constexpr Named<bool model::Fusions::*> kFusions[] = {
     {"router", &model::Fusions::router},
     {"permute", &model::Fusions::permute},
     {"softmax", &model::Fusions::softmax},
+    {"both_layouts", &model::Fusions::both_layouts},
 };
 inline constexpr Named<model::ContextAlgorithm> kContextAlgorithms[] = {
     {"ring", model::ContextAlgorithm::kRing},
@@ -108,9 +117,16 @@ inline constexpr Named<model::MemoryBoundClass> kMemoryBoundClasses[] = {
     {"reduction", model::MemoryBoundClass::kReduction},
     {"optimizer", model::MemoryBoundClass::kOptimizer},
 };
+inline constexpr Named<model::ExpertRouting> kExpertRoutings[] = {
+    {"balanced", model::ExpertRouting::kBalanced},
+    {"load-factor", model::ExpertRouting::kLoadFactor},
+    {"histogram", model::ExpertRouting::kHistogram},
+    {"zipf", model::ExpertRouting::kZipf},
+};
 inline constexpr Named<model::ExpertDispatch> kExpertDispatches[] = {
     {"all-to-all", model::ExpertDispatch::kAllToAll},
     {"deepep", model::ExpertDispatch::kDeepEp},
+    {"hybrid-ep", model::ExpertDispatch::kHybridEp},
     {"all-gather", model::ExpertDispatch::kAllGather},
 };
 inline constexpr Named<parallel::DataSharding> kShardings[] = {

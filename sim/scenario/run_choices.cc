@@ -112,6 +112,8 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   reader.ReadName("attention", &execution.attention, kAttentionBackends);
   reader.ReadName("context_algorithm", &execution.context_algorithm, kContextAlgorithms);
   LoadFusions(reader, &execution.fusions);
+  reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
+              {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
   reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
   Default(reader, "attention", NameOf(execution.attention, kAttentionBackends),
           "the usual kernel of this GPU's generation");
@@ -139,6 +141,7 @@ void LoadOptimizer(MapReader reader, Scenario* scenario) {
     optimizer.parameter_gather_dtype = DataType::kFp32;
   }
   reader.ReadName("parameter_gather_dtype", &optimizer.parameter_gather_dtype, kGatherTypes);
+  reader.ReadName("moments_dtype", &optimizer.moments_dtype, kMomentTypes);
   reader.Read("gradient_norm", &optimizer.gradient_norm);
   reader.Read("post_validation", &optimizer.post_validation);
   if (!gradient) {

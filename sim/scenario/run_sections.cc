@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "schedules/check.h"
 #include "schedules/registry.h"
 #include "schedules/text.h"
+#include "sim/model/expert_routing.h"
 #include "sim/scenario/library.h"
 #include "sim/scenario/names.h"
 #include "sim/scenario/text_checks.h"
@@ -81,6 +85,33 @@ void ChooseNamed(MapReader& reader, Scenario* scenario) {
       fmt::format("the least that schedule {} takes", scenario->schedule.name));
 }
 
+// A list of names of a table's flags, each of which is set in `flags`.
+template <typename Flags, std::size_t N>
+void ReadFlags(MapReader& reader, std::string_view key, const YamlValue& list,
+               const Named<bool Flags::*> (&rows)[N], Flags* flags) {
+  std::string_view names[N];
+  for (std::size_t i = 0; i < N; ++i) names[i] = rows[i].name;
+  for (const YamlValue& item : list.items) {
+    std::string message;
+    const int row = FindChoice(item.text, names, &message);
+    if (row < 0) {
+      reader.findings().Fail(reader.PathOf(key));
+      reader.findings().Error(item.position, fmt::format("{}: {}", reader.PathOf(key), message));
+      continue;
+    }
+    flags->*rows[row].value = true;
+  }
+}
+
+void LoadNarrowStorage(MapReader& reader, model::NarrowStorage* storage) {
+  const YamlValue* value = reader.Find("narrow_storage");
+  if (value == nullptr) return;
+  if (!value->is_sequence()) {
+    return reader.Error("narrow_storage", "expected a list of activation_input, attention_output");
+  }
+  ReadFlags(reader, "narrow_storage", *value, kNarrowStorage, storage);
+}
+
 // `recompute: none | full | selective | [core_attn, mlp]`.
 void LoadRecompute(MapReader& reader, model::ExecutionConfig* execution) {
   const YamlValue* value = reader.Find("recompute");
@@ -92,19 +123,7 @@ void LoadRecompute(MapReader& reader, model::ExecutionConfig* execution) {
         execution->recomputation == model::Recomputation::kSelective;
     return;
   }
-  std::string_view names[std::size(kRecomputeModules)];
-  for (std::size_t i = 0; i < std::size(names); ++i) names[i] = kRecomputeModules[i].name;
-  for (const YamlValue& item : value->items) {
-    std::string message;
-    const int row = FindChoice(item.text, names, &message);
-    if (row < 0) {
-      reader.findings().Fail(reader.PathOf("recompute"));
-      reader.findings().Error(item.position,
-                              fmt::format("{}: {}", reader.PathOf("recompute"), message));
-      continue;
-    }
-    execution->recompute_modules.*kRecomputeModules[row].value = true;
-  }
+  ReadFlags(reader, "recompute", *value, kRecomputeModules, &execution->recompute_modules);
   execution->recomputation =
       value->items.empty() ? model::Recomputation::kNone : model::Recomputation::kSelective;
 }
@@ -176,6 +195,7 @@ void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario) {
   reader.Read("microbatches", &given->microbatches, {1, 1 << 20});
   reader.ReadName("precision", &execution.recipe, kRecipes);
   LoadRecompute(reader, &execution);
+  LoadNarrowStorage(reader, &execution.narrow_storage);
   reader.Read("dropout", &execution.dropout, {0.0, 0.99});
   reader.Read("causal", &execution.causal);
   reader.Read("forward_only", &execution.forward_only);
@@ -186,14 +206,67 @@ void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario) {
   reader.Finish();
 }
 
+namespace {
+
+// `routing: zipf` with `zipf_exponent` and `seed`, `histogram` with tokens per expert, or
+// `load-factor`, which a `load_factor` alone means too.
+void LoadRouting(MapReader& reader, const model::MixtureOfExperts& experts,
+                 model::ExecutionConfig* execution) {
+  using Routing = model::ExpertRouting;
+  Routing& routing = execution->expert_routing;
+  if (reader.Has("load_factor")) routing = Routing::kLoadFactor;
+  if (reader.Has("histogram")) routing = Routing::kHistogram;
+  reader.ReadName("routing", &routing, kExpertRoutings);
+  // Which further keys a routing has; the others stay unknown.
+  if (routing == Routing::kLoadFactor) {
+    reader.Read("load_factor", &execution->expert_load_factor, {1.0, 1000.0});
+    reader.Require({"load_factor"});
+  }
+  std::vector<double> popularity;
+  if (routing == Routing::kHistogram) {
+    reader.Require({"histogram"});
+    if (!reader.Read("histogram", &popularity, {0.0, 1e15})) return;
+    const auto asked = std::count_if(popularity.begin(), popularity.end(),
+                                     [](double tokens) { return tokens > 0.0; });
+    if (static_cast<std::int32_t>(popularity.size()) != experts.experts) {
+      return reader.Error("histogram", fmt::format("{} numbers for {} experts", popularity.size(),
+                                                   experts.experts));
+    }
+    if (asked < experts.top_k) {
+      return reader.Error("histogram", fmt::format("{} experts are asked for, and every token goes "
+                                                   "to {}",
+                                                   asked, experts.top_k));
+    }
+  }
+  if (routing == Routing::kZipf) {
+    double exponent = 0.0;
+    std::uint64_t seed = 1;
+    reader.Require({"zipf_exponent"});
+    const bool given = reader.Read("zipf_exponent", &exponent, {0.0, 10.0});
+    reader.Read("seed", &seed);
+    if (!given || !experts.enabled()) return;
+    if (exponent * 4.0 != std::floor(exponent * 4.0)) {
+      return reader.Error("zipf_exponent", "give a multiple of 0.25");
+    }
+    popularity = model::ZipfPopularity(experts.experts, exponent, seed);
+  }
+  if (!popularity.empty()) {
+    execution->expert_popularity = model::BoundedPopularity(std::move(popularity), experts.top_k);
+  }
+}
+
+}  // namespace
+
 void LoadExpertExecution(MapReader reader, Scenario* scenario) {
   model::ExecutionConfig& execution = scenario->execution;
-  reader.Read("load_factor", &execution.expert_load_factor, {1.0, 1000.0});
+  LoadRouting(reader, scenario->model.experts, &execution);
   reader.Read("capacity_factor", &execution.expert_capacity_factor, {0.0, 1000.0});
   reader.ReadName("dispatch", &execution.expert_dispatch, kExpertDispatches);
   reader.ReadName("dispatch_dtype", &execution.expert_dispatch_type, kDispatchTypes);
   if (scenario->model.experts.enabled()) {
-    Default(reader, "load_factor", "1", "every expert gets the same number of tokens");
+    if (execution.expert_routing == model::ExpertRouting::kBalanced) {
+      Default(reader, "routing", "balanced", "every expert gets the same number of tokens");
+    }
     Default(reader, "capacity_factor", "0", "no token is dropped");
     Default(reader, "dispatch", "all-to-all", "Megatron's token dispatcher");
     Default(reader, "dispatch_dtype", "bf16", "tokens travel as they are");

@@ -201,23 +201,27 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
 void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   dump.Section("execution");
   const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-               recompute_modules, context_algorithm, attention, causal, dropout, fusions,
-               load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes, shared_overlap,
-               forward_only, slices, slice] = execution;
+               recompute_modules, narrow_storage, context_algorithm, attention, causal, dropout,
+               fusions, multiprocessor_margin, routing, popularity, load_factor, capacity_factor,
+               dispatch_type, dispatch, expert_nodes, shared_overlap, forward_only, slices, slice] =
+      execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
   const auto& [tensor, sequence_parallel, context, expert, expert_tensor] = sharding;
   dump.Line("sharding", tensor, sequence_parallel, context, expert, expert_tensor);
   dump.Line("work", sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-            context_algorithm, attention, causal, dropout, forward_only);
+            context_algorithm, attention, causal, dropout, forward_only, multiprocessor_margin);
+  const auto& [activation_input, attention_output] = narrow_storage;
+  dump.Line("narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
       recompute_modules;
   dump.Line("recompute", core_attention, layernorm, mlp, activation, up_projection, experts);
   const auto& [bias_activation, bias_dropout, rope, cross_entropy, accumulation, norm_quantize,
-               activation_quantize, router, permute, softmax] = fusions;
+               activation_quantize, router, permute, softmax, both_layouts] = fusions;
   dump.Line("fusions", bias_activation, bias_dropout, rope, cross_entropy, accumulation,
-            norm_quantize, activation_quantize, router, permute, softmax);
-  dump.Line("experts", load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes,
+            norm_quantize, activation_quantize, router, permute, softmax, both_layouts);
+  for (double tokens : popularity) dump.Line("popularity", tokens);
+  dump.Line("experts", routing, load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes,
             shared_overlap);
 }
 
@@ -247,9 +251,9 @@ void DumpProgramOptions(Dump& dump, const Scenario& scenario) {
   dump.Section("program");
   const auto& [embedding_counts, loss_counts, first_stage, last_stage, layout] = scenario.layout;
   dump.Line("layout", embedding_counts, loss_counts, first_stage, last_stage, layout);
-  const auto& [optimizer, distributed, gradient_dtype, gather_dtype, norm, post_validation] =
-      scenario.optimizer;
-  dump.Line("optimizer", optimizer, distributed, gradient_dtype, gather_dtype, norm,
+  const auto& [optimizer, distributed, gradient_dtype, gather_dtype, moments_dtype, norm,
+               post_validation] = scenario.optimizer;
+  dump.Line("optimizer", optimizer, distributed, gradient_dtype, gather_dtype, moments_dtype, norm,
             post_validation);
   const auto& [reduce, gather, gather_with_step, tensor_parallel, point_to_point, expert_all_to_all,
                delay_weight, bucket_size, prefetch, reshard] = scenario.overlap;

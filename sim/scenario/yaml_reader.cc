@@ -260,6 +260,17 @@ bool MapReader::Read(std::string_view key, std::vector<BytesPerSecond>* out) {
                   });
 }
 
+bool MapReader::Read(std::string_view key, std::vector<double>* out, Range<double> range) {
+  return ReadList(key, out, "[1.5, 0.5]", [&](std::string_view text) -> Parsed<double> {
+    const Parsed<double> value = ParseNumber(text);
+    if (value && (*value < range.minimum || *value > range.maximum)) {
+      return tl::unexpected(
+          fmt::format("{} is not between {} and {}", *value, range.minimum, range.maximum));
+    }
+    return value;
+  });
+}
+
 int FindChoice(std::string_view text, std::span<const std::string_view> names,
                std::string* message) {
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -73,6 +73,7 @@ class MapReader {
   bool Read(std::string_view key, ParameterCount* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, std::vector<std::int32_t>* out, Range<std::int32_t> range);
   bool Read(std::string_view key, std::vector<BytesPerSecond>* out);
+  bool Read(std::string_view key, std::vector<double>* out, Range<double> range);
 
   template <typename E, std::size_t n>
   bool ReadName(std::string_view key, E* out, const Named<E> (&table)[n]) {

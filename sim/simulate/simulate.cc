@@ -192,6 +192,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compute.fidelity = scenario.compute_fidelity;
   compute.attention = scenario.execution.attention;
   compute.recipe = scenario.execution.recipe;
+  compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   const compute::KernelCostModel kernels(scenario.gpu, scenario.efficiency, compute);
   const parallel::RankClasses classes = ClassesOf(scenario, ranks, *cluster, *gpus, options.unfold);
   const network::PortCapacities ports = PortsOf(scenario.cluster);
@@ -239,6 +240,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compiled.machine.ports = ports;
   compiled.machine.network = scenario.network;
   compiled.machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
+  compiled.machine.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
   if (scenario.network.fidelity == network::Fidelity::kFlow) {
     compiled.machine.fabric = FabricLoads(compiled.program, ranks, classes, *cluster, *gpus,

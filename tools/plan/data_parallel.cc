@@ -160,7 +160,8 @@ ParameterCount LayerEstimate(std::int32_t hidden) {
 Account DescribeDataParallel(const scenario::Scenario& scenario) {
   const ParameterCount parameters = model::CountParameters(scenario.model).total;
   const StateBytes bytes =
-      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype);
+      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype,
+                   scenario.optimizer.moments_dtype);
   const Bytes capacity = scenario.gpu.memory_capacity;
   Account account{.key = "data_parallel",
                   .title = "Data parallelism: DDP and ZeRO",

@@ -53,9 +53,11 @@ AccountTable NeedTable(const StateBytes& bytes, ParameterCount parameters, Bytes
 
 }  // namespace
 
-StateBytes StateBytesOf(Recipe recipe, DataType gradient) {
+StateBytes StateBytesOf(Recipe recipe, DataType gradient, DataType moments) {
   StateBytes bytes;
   bytes.gradient = BytesPerElement(gradient);
+  bytes.first_moment = BytesPerElement(moments);
+  bytes.second_moment = bytes.first_moment;
   if (recipe == Recipe::kFp32) {
     bytes.weight = 4.0;
     bytes.master = 0.0;
@@ -86,7 +88,8 @@ std::optional<ParameterCount> NominalParameters(std::string_view name) {
 Account DescribeStateMemory(const scenario::Scenario& scenario) {
   const model::ParameterTotals totals = model::CountParameters(scenario.model);
   const StateBytes bytes =
-      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype);
+      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype,
+                   scenario.optimizer.moments_dtype);
   const Bytes capacity = scenario.gpu.memory_capacity;
   const std::optional<ParameterCount> nominal = NominalParameters(scenario.model.name);
 

@@ -26,7 +26,8 @@ struct StateBytes {
 };
 
 // FP8 recipes keep the 16-bit weight too; their casts are not states.
-[[nodiscard]] StateBytes StateBytesOf(Recipe recipe, DataType gradient);
+[[nodiscard]] StateBytes StateBytesOf(Recipe recipe, DataType gradient,
+                                      DataType moments = DataType::kFp32);
 
 // `parameters` x `bytes_per_parameter`, to the nearest byte.
 [[nodiscard]] Bytes StateOf(ParameterCount parameters, double bytes_per_parameter);
