@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "sim/model/expert_routing.h"
 #include "sim/report/number_text.h"
 
 namespace quadrille::report {
@@ -95,6 +96,26 @@ std::string_view NameOf(network::Fidelity fidelity) {
   return "?";
 }
 
+std::string_view NameOf(model::ExpertRouting routing) {
+  switch (routing) {
+    case model::ExpertRouting::kBalanced: return "balanced";
+    case model::ExpertRouting::kLoadFactor: return "load-factor";
+    case model::ExpertRouting::kHistogram: return "histogram";
+    case model::ExpertRouting::kZipf: return "zipf";
+  }
+  return "?";
+}
+
+std::string_view NameOf(model::ExpertDispatch dispatch) {
+  switch (dispatch) {
+    case model::ExpertDispatch::kAllToAll: return "all-to-all";
+    case model::ExpertDispatch::kDeepEp: return "deepep";
+    case model::ExpertDispatch::kHybridEp: return "hybrid-ep";
+    case model::ExpertDispatch::kAllGather: return "all-gather";
+  }
+  return "?";
+}
+
 std::string_view NameOf(program::PointToPoint semantics) {
   switch (semantics) {
     case program::PointToPoint::kEager: return "eager";
@@ -138,6 +159,22 @@ std::string PrecisionText(const RunDescription& run) {
   return fmt::format("{}, gradients reduced in {}, recompute {}, attention {}",
                      NameOf(run.execution.recipe), NameOf(run.optimizer.gradient_dtype),
                      NameOf(run.execution.recomputation), NameOf(run.execution.attention));
+}
+
+std::string ExpertText(const RunDescription& run) {
+  if (!run.model.experts.enabled()) return "";
+  const model::ExecutionConfig& execution = run.execution;
+  std::string text(NameOf(execution.expert_routing));
+  if (execution.expert_routing != model::ExpertRouting::kBalanced) {
+    const model::ExpertRows rows = model::ExpertRowsOf(model::Shard(run.model, execution));
+    text += fmt::format(", busiest GPU {:.3g} times its share",
+                        rows.computed / (rows.sent * execution.sharding.expert_tensor));
+  }
+  if (execution.expert_capacity_factor > 0.0) {
+    text += fmt::format(", capacity factor {:g}", execution.expert_capacity_factor);
+  }
+  return text + fmt::format(", dispatch {} in {}", NameOf(execution.expert_dispatch),
+                            NameOf(execution.expert_dispatch_type));
 }
 
 std::string OverlapText(const program::OverlapOptions& overlap) {

@@ -17,6 +17,8 @@ namespace quadrille::report {
 [[nodiscard]] std::string_view NameOf(parallel::DataSharding sharding);     // "optimizer"
 [[nodiscard]] std::string_view NameOf(compute::Fidelity fidelity);          // "analytic"
 [[nodiscard]] std::string_view NameOf(network::Fidelity fidelity);          // "endpoint"
+[[nodiscard]] std::string_view NameOf(model::ExpertRouting routing);        // "zipf"
+[[nodiscard]] std::string_view NameOf(model::ExpertDispatch dispatch);      // "deepep"
 [[nodiscard]] std::string_view NameOf(program::PointToPoint semantics);     // "posted-ahead"
 
 // "TP 8 (sequence parallel) x PP 8 (8 virtual stages) x CP 2 x DP 8 = 1,024 GPUs", leaving out
@@ -31,6 +33,8 @@ namespace quadrille::report {
 
 // "gradient reduce, parameter gather with the optimizer step, tensor parallel (userbuffers),
 // point-to-point posted-ahead".
+// How experts are routed and reached; empty for a model without.
+[[nodiscard]] std::string ExpertText(const RunDescription& run);
 [[nodiscard]] std::string OverlapText(const program::OverlapOptions& overlap);
 
 // The peak that MFU and HFU divide by, named: "989 TFLOP/s, the dense bf16 peak of h100-sxm".

@@ -98,6 +98,14 @@ Json ParallelJson(const parallel::ParallelConfig& parallel) {
           {"world_size", parallel.world_size()}};
 }
 
+Json ExpertJson(const RunDescription& run) {
+  if (!run.model.experts.enabled()) return nullptr;
+  return {{"routing", NameOf(run.execution.expert_routing)},
+          {"capacity_factor", run.execution.expert_capacity_factor},
+          {"dispatch", NameOf(run.execution.expert_dispatch)},
+          {"dispatch_dtype", NameOf(run.execution.expert_dispatch_type)}};
+}
+
 Json ScenarioJson(const RunDescription& run) {
   return {
       {"name", run.name},
@@ -123,6 +131,7 @@ Json ScenarioJson(const RunDescription& run) {
        {{"attention", NameOf(run.execution.attention)},
         {"context_algorithm", NameOf(run.execution.context_algorithm)},
         {"fidelity", NameOf(run.compute_fidelity)}}},
+      {"experts", ExpertJson(run)},
       {"optimizer",
        {{"name", run.optimizer.name},
         {"distributed", run.optimizer.distributed},

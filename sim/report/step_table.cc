@@ -58,6 +58,9 @@ std::string RenderHeader(const RunDescription& run, const TableStyle& style) {
   text += Field("parallel", ParallelText(run.parallel), style);
   text += Field("schedule", ScheduleText(run), style);
   text += Field("precision", PrecisionText(run), style);
+  if (const std::string experts = ExpertText(run); !experts.empty()) {
+    text += Field("experts", experts, style);
+  }
   text += Field("overlap", OverlapText(run.overlap), style);
   text += Field(
       "fidelity",

@@ -217,7 +217,17 @@ void LoadRouting(MapReader& reader, const model::MixtureOfExperts& experts,
   if (reader.Has("load_factor")) routing = Routing::kLoadFactor;
   if (reader.Has("histogram")) routing = Routing::kHistogram;
   reader.ReadName("routing", &routing, kExpertRoutings);
-  // Which further keys a routing has; the others stay unknown.
+  // Which further keys a routing has.
+  const std::pair<const char*, Routing> own[] = {{"load_factor", Routing::kLoadFactor},
+                                                 {"histogram", Routing::kHistogram},
+                                                 {"zipf_exponent", Routing::kZipf},
+                                                 {"seed", Routing::kZipf}};
+  for (const auto& [key, owner] : own) {
+    if (owner != routing && reader.Has(key)) {
+      reader.Error(key,
+                   fmt::format("means nothing to routing '{}'", NameOf(routing, kExpertRoutings)));
+    }
+  }
   if (routing == Routing::kLoadFactor) {
     reader.Read("load_factor", &execution->expert_load_factor, {1.0, 1000.0});
     reader.Require({"load_factor"});

@@ -113,6 +113,27 @@ TEST(Activations, Scaling) {
   EXPECT_DOUBLE_EQ(Stored(config, execution), whole / 4);
 }
 
+// DeepSeek-V3, 4,096 tokens on EP 64: SwiGLU's input of 32,768 expert rows and of the shared expert
+// in FP8 with a scale per 128, the attention output once in 12 bits.
+TEST(Activations, NarrowStorageOfTheNamedTensors) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 64};
+  execution.sequence_length = 4096;
+  execution.recipe = Recipe::kFp8Block;
+  const auto stored = [&] {
+    return static_cast<double>(ActivationsOf(config, execution, {.layer = 10}).stored.value());
+  };
+  const double wide = stored();
+  execution.narrow_storage.activation_input = true;
+  const double activation_inputs = (32768.0 + 4096.0) * 4096.0;
+  EXPECT_NEAR(wide - stored(), activation_inputs * (2.0 - 1.03125), 2.0);
+  const double before = stored();
+  execution.narrow_storage.attention_output = true;
+  // Two bytes for attention's backward and FP8 for the projection become one copy.
+  EXPECT_NEAR(before - stored(), 4096.0 * 16384 * (2.0 + 1.03125 - 1.5), 2.0);
+}
+
 TEST(Activations, HeadKeepsItsLogits) {
   const TransformerConfig config = ShippedModel("llama3-405b");
   ExecutionConfig execution = Reference(Recipe::kBf16);

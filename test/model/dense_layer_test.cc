@@ -218,6 +218,33 @@ TEST(DenseLayer, BlockFormatsSendBothCopiesOfTheGradient) {
   EXPECT_EQ(operations.forward[1].collective.bytes.value(), copy);
 }
 
+// One kernel writes both layouts, or each layout has its own: the gradient's second one is made
+// from 16 bits again, and the stored input is transposed, before the weight gradient.
+TEST(DenseLayer, LayoutsMadeApartAreCastTwice) {
+  ExecutionConfig execution;
+  execution.sequence_length = 4096;
+  execution.recipe = Recipe::kFp8Block;
+  const TransformerConfig config = ShippedModel("llama3-8b");
+  const auto list = [&] { return OperationsOf(config, execution, {.layer = 3}); };
+  EXPECT_TRUE(Where(list().backward, "transpose", Pass::kWeightGradient).empty());
+  const Operation both = Where(list().forward, "cast", Pass::kForward).front();
+  execution.fusions.both_layouts = false;
+  const Operation one = Where(list().forward, "cast", Pass::kForward).front();
+  const double elements = 4096.0 * 4096;  // the attention output
+  EXPECT_NEAR(static_cast<double>((both.memory.bytes - one.memory.bytes).value()),
+              elements * 1.03125, 1.0);
+  // Four linear layers: an input and a gradient each.
+  const std::vector<Operation> made = Where(list().backward, "transpose", Pass::kWeightGradient);
+  EXPECT_EQ(made.size(), 8u);
+  std::int64_t bytes = 0;
+  for (const Operation& operation : made) bytes += operation.memory.bytes.value();
+  const double narrow = 1.03125;
+  const double inputs = 4096.0 * (4096 + 4096 + 4096 + 14336) * 2 * narrow;
+  // The activation's backward wrote FC1's gradient in the narrow format.
+  const double gradients = 4096.0 * ((6144 + 4096 + 4096) * (2.0 + narrow) + 28672 * 2 * narrow);
+  EXPECT_NEAR(static_cast<double>(bytes), inputs + gradients, 8.0);
+}
+
 TEST(DenseLayer, SelectiveRecomputationRepeatsTheNamedModulesOnly) {
   ExecutionConfig execution = Reference();
   execution.sharding.context = 1;

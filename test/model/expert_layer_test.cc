@@ -219,8 +219,9 @@ TEST(Deduplication, GroupedRoutingLimitsTheNodes) {
   EXPECT_DOUBLE_EQ(NodeDeduplication(config, execution), 1.0) << "plain all-to-all sends copies";
   execution.expert_dispatch = ExpertDispatch::kDeepEp;
   const double limited = NodeDeduplication(config, execution);
-  EXPECT_LT(limited, 0.5);
-  EXPECT_GT(limited, 0.44);
+  const double nodes = limited * RankDeduplication(config, execution) * 8;
+  EXPECT_LT(nodes, 4.0);
+  EXPECT_GT(nodes, 3.5);
   TransformerConfig free = config;
   free.experts.routing_groups = 0;
   free.experts.routing_group_limit = 0;
@@ -229,6 +230,60 @@ TEST(Deduplication, GroupedRoutingLimitsTheNodes) {
   EXPECT_DOUBLE_EQ(
       Only(operations.forward, "all-to-all dispatch", Pass::kForward).collective.node_deduplication,
       limited);
+}
+
+// Four GPUs of two experts each, top 2 of 8: of 28 pairs 4 lie on one GPU.
+TEST(Deduplication, OneCopyTravelsPerDestinationGpu) {
+  TransformerConfig config = ShippedModel("mixtral-8x7b");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  execution.sequence_length = 4096;
+  const auto list = [&] { return OperationsOf(config, execution, kExpertLayer).forward; };
+  const auto bytes = [&] {
+    return Only(list(), "all-to-all dispatch", Pass::kForward).collective.bytes.value();
+  };
+  EXPECT_DOUBLE_EQ(RankDeduplication(config, execution), 1.0);
+  const std::int64_t copies = bytes();
+  execution.expert_dispatch = ExpertDispatch::kDeepEp;
+  EXPECT_DOUBLE_EQ(RankDeduplication(config, execution), (4.0 * 1 + 24.0 * 2) / 28.0 / 2.0);
+  EXPECT_NEAR(static_cast<double>(bytes()), static_cast<double>(copies) * 52.0 / 56.0, 1.0);
+  // What arrives is expanded by a kernel of its own, or by the transfer's.
+  EXPECT_EQ(Where(list(), "permute", Pass::kForward).size(), 1u);
+  execution.expert_dispatch = ExpertDispatch::kHybridEp;
+  EXPECT_NEAR(static_cast<double>(bytes()), static_cast<double>(copies) * 52.0 / 56.0, 1.0);
+  EXPECT_TRUE(Where(list(), "permute", Pass::kForward).empty());
+  EXPECT_TRUE(Where(list(), "unpermute", Pass::kForward).empty());
+}
+
+// Eight experts on four GPUs, asked for 4, 0, 1, 1, 1, 1, 0, 0 times the mean.
+TEST(Load, AHistogramGivesTheBusiestGpuAndWhatCapacityDrops) {
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  execution.sequence_length = 4096;
+  execution.expert_popularity = {4, 0, 1, 1, 1, 1, 0, 0};
+  const double copies = 4096.0 * 2;
+  const auto rows = [&] { return ExpertRowsOf(Shard(config, execution)); };
+  EXPECT_DOUBLE_EQ(rows().sent, copies);
+  EXPECT_DOUBLE_EQ(rows().computed, copies * 2.0) << "the first GPU has 4 of 8";
+  EXPECT_DOUBLE_EQ(rows().travelling, copies * 2.0);
+  execution.expert_capacity_factor = 2.5;
+  EXPECT_DOUBLE_EQ(rows().sent, copies * 6.5 / 8.0) << "1.5 of 8 are dropped";
+  EXPECT_DOUBLE_EQ(rows().computed, copies * 2.5 / 2.0);
+  EXPECT_DOUBLE_EQ(KeptShare(execution.expert_popularity, 2.5), 6.5 / 8.0);
+  execution.expert_capacity_factor = 1.0;
+  EXPECT_DOUBLE_EQ(rows().computed, copies) << "no GPU has more than its share";
+}
+
+TEST(Load, NoExpertIsAskedForMoreOftenThanByEveryToken) {
+  // Two of four experts per token: at most twice the mean. 6 becomes 2, and the rest share 2.
+  const std::vector<double> bounded = BoundedPopularity({6, 1, 1, 0}, 2);
+  EXPECT_EQ(bounded, (std::vector<double>{2, 1, 1, 0}));
+  // Bounding one can push the next over.
+  const std::vector<double> twice = BoundedPopularity({10, 5, 1, 0}, 2);
+  EXPECT_DOUBLE_EQ(twice[0], 2.0);
+  EXPECT_DOUBLE_EQ(twice[1], 5.0 / 3.0);
+  EXPECT_EQ(BoundedPopularity({2, 2, 2, 2}, 1), (std::vector<double>{1, 1, 1, 1}));
 }
 
 TEST(LatentAttention, OnlyNarrowOutputsAreGathered) {

@@ -372,6 +372,45 @@ TEST(FusedPair, ItIsShorterThanItsHalvesOneAfterTheOther) {
   EXPECT_EQ(fused.Run(Duration(10 * kUnit)).count(), 40 * kUnit);
 }
 
+TEST(FusedPair, WeightGradientsThatArePutOffFillTheWaits) {
+  // The forward waits for its transfer, the backward for its own: w1 and w2 run meanwhile instead
+  // of holding the backward's transfer up.
+  const std::vector<Operation> forward = {
+      Gemm("f1", {}), Collective("f dispatch", model::CollectiveKind::kReduceScatter, {0}),
+      Gemm("f2", {1})};
+  const std::vector<Operation> backward = {
+      Gemm("w1", {}, Pass::kWeightGradient), Gemm("w2", {}, Pass::kWeightGradient),
+      Gemm("b1", {}, Pass::kInputGradient),
+      Collective("b dispatch", model::CollectiveKind::kReduceScatter, {2}, Pass::kInputGradient),
+      Gemm("b2", {3}, Pass::kInputGradient)};
+  const ActionBody second = {PassFilter::kBackward, {{&backward, 0, Bytes(0), Bytes(0)}}};
+  const auto build = [&](bool defer, Duration transfer) {
+    Bench bench;
+    bench.context().defer_weight_gradient = defer;
+    bench.EstimateTransfers(transfer);
+    bench.Build(Forward(forward), &second);
+    std::vector<std::string> kernels = bench.LaunchOrder();
+    std::erase_if(kernels, [](const std::string& name) { return name.size() != 2; });
+    return kernels;
+  };
+  using Names = std::vector<std::string>;
+  const Duration long_transfer(100'000 * kUnit);
+  EXPECT_EQ(build(true, long_transfer), (Names{"f1", "b1", "w1", "w2", "f2", "b2"}));
+  // In autograd's order they hold the backward's transfer up.
+  EXPECT_EQ(build(false, long_transfer), (Names{"f1", "w1", "w2", "b1", "f2", "b2"}));
+  // Nothing to wait for: they come last.
+  EXPECT_EQ(build(true, Duration(0)).back(), "w2");
+}
+
+TEST(FusedPair, WeightGradientsArePutOffInPairsOnly) {
+  const std::vector<Operation> backward = {Gemm("w1", {}, Pass::kWeightGradient),
+                                           Gemm("b1", {}, Pass::kInputGradient)};
+  Bench bench;
+  bench.context().defer_weight_gradient = true;
+  bench.Build({PassFilter::kBackward, {{&backward, 0, Bytes(0), Bytes(0)}}});
+  EXPECT_EQ(bench.LaunchOrder(), (std::vector<std::string>{"[", "w1", "b1", "]"}));
+}
+
 TEST(FullySharded, ParametersAreGatheredAheadAndGradientsReducedBehind) {
   const std::vector<Operation> operations = {Gemm("a", {}, Pass::kInputGradient)};
   Bench bench;

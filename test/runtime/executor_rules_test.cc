@@ -44,15 +44,24 @@ double Share(Duration part, Duration whole) { return ToSeconds(part) / ToSeconds
 
 // One kernel of 100 us beside a transfer of `transfer`, on two ranks alike.
 Duration KernelBesideTransfer(Duration transfer, std::int32_t multiprocessors, bool memory_bound,
-                              bool interference) {
+                              bool interference, std::int32_t margin = 0) {
   HandRank rank({LaneKind::kTensor});
   rank.Transfer(1, 0).Compute(100 * kMicrosecond, {}, memory_bound);
   const Program program = HandProgram({rank.Build(), rank.Build()}, {{{0, 1}, {1, 1}}});
   network::TransferCost cost = Taking(transfer, multiprocessors);
   cost.memory_traffic = BytesPerSecond(0.25e12);
-  const program::RunResult run =
-      MustExecute(program, MachineOf({cost}, Fidelity::kAlphaBeta, interference));
+  Machine machine = MachineOf({cost}, Fidelity::kAlphaBeta, interference);
+  machine.multiprocessor_margin = margin;
+  const program::RunResult run = MustExecute(program, machine);
   return run.ranks[0].states[static_cast<std::size_t>(RankState::kCompute)];
+}
+
+TEST(Interference, SmsThatAKernelLeavesFreeAreTakenFirst) {
+  // Of 100 SMs the kernel leaves 20: up to 20 held cost it nothing, 30 cost 10 of its 80.
+  for (const std::int32_t held : {16, 20, 30}) {
+    const Duration took = KernelBesideTransfer(1000 * kMicrosecond, held, false, true, 20);
+    EXPECT_NEAR(Share(took, 100 * kMicrosecond), held <= 20 ? 1.0 : 80.0 / 70.0, 1e-6) << held;
+  }
 }
 
 TEST(Interference, ABulkTransferThatHoldsSmsSlowsAGemmByWhatIsLeft) {

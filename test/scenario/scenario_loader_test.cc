@@ -50,6 +50,36 @@ bool Assumes(const Scenario& scenario, const std::string& key, const std::string
                      [&](const Assumption& a) { return a.key == key && a.value == value; });
 }
 
+std::string ExpertRun(const std::string& experts) {
+  return "model: tiny-moe\ncluster: plain\nnodes: 4\n"
+         "parallel: {tensor: 2, pipeline: 2, data: 8, expert: 4}\n"
+         "training: {sequence_length: 2048, micro_batch: 1, global_batch: 64}\n"
+         "experts: " +
+         experts + "\n";
+}
+
+TEST(Experts, TheirRoutingIsBalancedALoadAHistogramOrAZipfLaw) {
+  const Scenario balanced = Load(ExpertRun("{dispatch: hybrid-ep}"));
+  EXPECT_EQ(balanced.execution.expert_routing, model::ExpertRouting::kBalanced);
+  EXPECT_TRUE(balanced.execution.expert_popularity.empty());
+  EXPECT_EQ(balanced.execution.expert_dispatch, model::ExpertDispatch::kHybridEp);
+  EXPECT_TRUE(Assumes(balanced, "experts.routing", "balanced"));
+  const Scenario factor = Load(ExpertRun("{load_factor: 1.5}"));
+  EXPECT_EQ(factor.execution.expert_routing, model::ExpertRouting::kLoadFactor);
+  EXPECT_EQ(factor.execution.expert_load_factor, 1.5);
+  const Scenario histogram =
+      Load(ExpertRun("{histogram: [30, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 0, 0, 0]}"));
+  EXPECT_EQ(histogram.execution.expert_routing, model::ExpertRouting::kHistogram);
+  ASSERT_EQ(histogram.execution.expert_popularity.size(), 16u);
+  EXPECT_DOUBLE_EQ(histogram.execution.expert_popularity[0], 3.2) << "480 / 150";
+  const Scenario zipf = Load(ExpertRun("{routing: zipf, zipf_exponent: 0.5, seed: 3}"));
+  const Scenario other = Load(ExpertRun("{routing: zipf, zipf_exponent: 0.5, seed: 4}"));
+  EXPECT_EQ(zipf.execution.expert_popularity.size(), 16u);
+  EXPECT_NE(zipf.execution.expert_popularity, other.execution.expert_popularity);
+  EXPECT_NE(zipf.hash, other.hash);
+  EXPECT_NE(zipf.hash, balanced.hash);
+}
+
 TEST(ShippedScenarios, TheReferenceJobIsThePublishedRecipe) {
   const auto loaded = LoadScenario("llama3-405b-1024xh100-bf16", Shipped());
   ASSERT_TRUE(loaded) << ToString(loaded.error());
