@@ -63,6 +63,13 @@ struct InferenceAttention {
   AttentionConstants constants;
 };
 
+// The kernels of a backend take `factor` times as long as their table says: for a backend that no
+// table measures and that borrows the table of another. Entries of `attention` have it already.
+struct AttentionFactor {
+  model::AttentionBackend backend = model::AttentionBackend::kCudnn;
+  double factor = 1.0;
+};
+
 struct MemoryBoundConstants {
   Duration launch{2'000'000};
   // Share of HBM bandwidth by model::MemoryBoundClass, indexed by the enumerator.
@@ -101,6 +108,7 @@ struct GpuEfficiency {
   GemmConstants gemm_fp8_block;
   GemmConstants gemm_fp4;
   std::vector<AttentionConstants> attention;
+  std::vector<AttentionFactor> attention_factors;
   std::vector<InferenceAttention> inference_attention;
   MemoryBoundConstants memory_bound;
   std::vector<MeasuredMemoryBound> measured_memory_bound;

@@ -83,6 +83,21 @@ void LoadAttention(MapReader& map, compute::GpuEfficiency* efficiency,
   }
 }
 
+// `attention_factors: {triton_alibi: 1.9}`. REQUIRES: the attention table has been read.
+void LoadAttentionFactors(MapReader reader, compute::GpuEfficiency* efficiency,
+                          std::vector<SourceNote>* notes) {
+  for (const auto& row : kAttentionBackends) {
+    compute::AttentionFactor entry{row.value, 1.0};
+    if (!ReadSourced(reader, row.name, &entry.factor, notes, Range<double>{0.1, 10.0})) continue;
+    efficiency->attention_factors.push_back(entry);
+    for (compute::AttentionConstants& constants : efficiency->attention) {
+      if (constants.backend != row.value) continue;
+      constants.asymptote = FlopsPerSecond(constants.asymptote.value() / entry.factor);
+    }
+  }
+  reader.Finish();
+}
+
 void LoadMemoryBound(MapReader reader, compute::MemoryBoundConstants* constants,
                      std::vector<SourceNote>* notes) {
   ReadSourced(reader, "launch", &constants->launch, notes);
@@ -164,6 +179,7 @@ void LoadEfficiency(MapReader reader, compute::GpuEfficiency* efficiency,
   LoadGemm(reader, "gemm_fp8_block", &efficiency->gemm_fp8_block, notes);
   LoadGemm(reader, "gemm_fp4", &efficiency->gemm_fp4, notes);
   LoadAttention(reader, efficiency, notes);
+  LoadAttentionFactors(reader.Section("attention_factors"), efficiency, notes);
   LoadMemoryBound(reader.Section("memory_bound"), &efficiency->memory_bound, notes);
   LoadFactors(reader, "factors_16bit", &efficiency->factors_16bit, notes);
   LoadFactors(reader, "factors_fp8", &efficiency->factors_fp8, notes);

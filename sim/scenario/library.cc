@@ -13,23 +13,26 @@
 #include "sim/scenario/text_checks.h"
 
 namespace quadrille::scenario {
-namespace {
 
 namespace fs = std::filesystem;
 
-// The places of a run file where a name stands for a file. Outer places come first: a cluster's
-// file names its GPU.
+// A place of a run file where a name stands for a file.
 struct IncludePlace {
   std::string_view path;
   std::string_view kind;  // directory below scenarios/
   std::string_view noun;
   std::string_view none;  // a name that stands for no file
 };
+
+namespace {
+
+// Outer places come first: a cluster's file names its GPU.
 constexpr IncludePlace kPlaces[] = {
     {"model", "models", "model", ""},
     {"cluster", "clusters", "cluster", ""},
     {"cluster.gpu", "gpus", "GPU", ""},
     {"cluster.collectives", "clusters/collectives", "table of collective constants", ""},
+    {"stack", "clusters/stacks", "software stack", ""},
     {"overlap.tensor_parallel", "clusters/overlap", "tensor overlap table", "none"},
 };
 
@@ -39,6 +42,8 @@ const IncludePlace* FindPlace(std::string_view path) {
   }
   return nullptr;
 }
+
+constexpr int kMaxBases = 8;
 
 // A name is one path component, so that it cannot lead out of the directories that are searched.
 bool IsName(std::string_view text) {
@@ -111,49 +116,76 @@ std::vector<std::string> Library::NamesOf(std::string_view kind) const {
   return {names.begin(), names.end()};
 }
 
-bool Library::Expand(std::string_view path, YamlValue* value, Findings* findings) const {
-  if (value->is_map()) return path != "model" || ExpandHuggingFace(value, findings);
-  const IncludePlace* place = FindPlace(path);
-  if (place == nullptr || !value->is_scalar() || value->text.empty()) return false;
-  if (!findings->Good({path})) return false;  // it was tried before
-  const std::string name = value->text;
-  if (name == place->none) return false;
-  const std::string key(path);
+std::optional<YamlValue> Library::Describe(const IncludePlace& place, const YamlValue& name,
+                                           int depth, Findings* findings) const {
   const auto fail = [&](std::string message) {
-    findings->Fail(key);
-    findings->Error(value->position, fmt::format("{}: {}", path, message));
-    return false;
+    findings->Fail(std::string(place.path));
+    findings->Error(name.position, fmt::format("{}: {}", place.path, message));
+    return std::nullopt;
   };
-  if (!IsName(name)) {
+  if (!name.is_scalar() || !IsName(name.text)) {
     return fail(
         fmt::format("{} is not a name; the name of a {} is a file name without directory "
                     "and without '.yaml'",
-                    Quoted(name), place->noun));
+                    Quoted(name.text), place.noun));
   }
-  const std::string file = Locate(place->kind, name);
+  if (depth > kMaxBases) return fail("bases of bases are too many, or go round in a circle");
+  const std::string file = Locate(place.kind, name.text);
   if (file.empty()) {
-    const std::vector<std::string> known = NamesOf(place->kind);
+    const std::vector<std::string> known = NamesOf(place.kind);
     const std::vector<std::string_view> views(known.begin(), known.end());
-    const std::string_view nearest = Nearest(name, views);
-    return fail(fmt::format("there is no {} named {}{}", place->noun, Quoted(name),
+    const std::string_view nearest = Nearest(name.text, views);
+    return fail(fmt::format("there is no {} named {}{}", place.noun, Quoted(name.text),
                             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
   }
   const Result<std::string> text = ReadTextFile(file);
   if (!text) return fail(ToString(text.error()));
   std::optional<YamlValue> tree = ParseYaml(*text, file, findings->problems());
-  if (!tree) return findings->Fail(key), false;
+  if (!tree) return findings->Fail(std::string(place.path)), std::nullopt;
   if (!tree->is_map()) {
-    findings->Fail(key);
-    findings->Error(tree->position, fmt::format("expected the keys of a {}", place->noun));
-    return false;
+    findings->Fail(std::string(place.path));
+    findings->Error(tree->position, fmt::format("expected the keys of a {}", place.noun));
+    return std::nullopt;
   }
   const YamlEntry* given = tree->Find("name");
-  if (given != nullptr && given->value.text != name) {
-    findings->Error(given->value.position, fmt::format("name is {}, but the file is named {}",
-                                                       Quoted(given->value.text), Quoted(name)));
+  if (given != nullptr && given->value.text != name.text) {
+    findings->Error(given->value.position,
+                    fmt::format("name is {}, but the file is named {}", Quoted(given->value.text),
+                                Quoted(name.text)));
   } else if (given == nullptr) {
-    tree->entries.push_back({"name", value->position, *value});
+    tree->entries.push_back({"name", name.position, name});
   }
+  if (!PutOnBase(place, &*tree, depth, findings)) return std::nullopt;
+  ApplyOverlays(overlays_, place.kind, name.text, &*tree, findings);
+  return tree;
+}
+
+bool Library::PutOnBase(const IncludePlace& place, YamlValue* value, int depth,
+                        Findings* findings) const {
+  const auto base = std::find_if(value->entries.begin(), value->entries.end(),
+                                 [](const YamlEntry& entry) { return entry.key == "base"; });
+  if (base == value->entries.end()) return true;
+  const YamlValue name = base->value;
+  value->entries.erase(base);
+  std::optional<YamlValue> tree = Describe(place, name, depth + 1, findings);
+  if (!tree) return false;
+  tree->position = value->position;
+  MergeOnto(*value, &*tree);
+  *value = std::move(*tree);
+  return true;
+}
+
+bool Library::Expand(std::string_view path, YamlValue* value, Findings* findings) const {
+  const IncludePlace* place = FindPlace(path);
+  if (value->is_map()) {
+    if (place != nullptr && !PutOnBase(*place, value, 0, findings)) return false;
+    return path != "model" || ExpandHuggingFace(value, findings);
+  }
+  if (place == nullptr || !value->is_scalar() || value->text.empty()) return false;
+  if (!findings->Good({path})) return false;  // it was tried before
+  if (value->text == place->none) return false;
+  std::optional<YamlValue> tree = Describe(*place, *value, 0, findings);
+  if (!tree) return false;
   *value = std::move(*tree);
   return true;
 }

@@ -9,6 +9,7 @@
 
 #include "sim/base/result.h"
 #include "sim/scenario/findings.h"
+#include "sim/scenario/overlay.h"
 #include "sim/scenario/yaml_tree.h"
 
 namespace quadrille::scenario {
@@ -20,6 +21,8 @@ namespace quadrille::scenario {
 
 // File name without directory and extension.
 [[nodiscard]] std::string Stem(const std::string& path);
+
+struct IncludePlace;  // where a name stands for a file
 
 class Library {
  public:
@@ -34,16 +37,28 @@ class Library {
   [[nodiscard]] std::vector<std::string> NamesOf(std::string_view kind) const;
 
   // If a file can stand at the dotted `path` and `*value` is a name, puts the map from that file in
-  // its place, with the name as its key `name`. Whatever is wrong is reported, and leaves the value
-  // as it was. True when `*value` is a map afterwards.
+  // its place, with the name as its key `name`. A map with a key `base`, in a file or in the run
+  // itself, is put on top of the description of that name. Overlays change what they name. Whatever
+  // is wrong is reported, and leaves the value as it was. True when `*value` is a map afterwards.
   bool Expand(std::string_view path, YamlValue* value, Findings* findings) const;
 
   // Expands every place below `root` where a file can stand.
   void ExpandAll(YamlValue* root, Findings* findings) const;
 
+  // Applied to descriptions from now on.
+  void SetOverlays(std::vector<OverlaySection> overlays) { overlays_ = std::move(overlays); }
+  [[nodiscard]] const std::vector<OverlaySection>& overlays() const { return overlays_; }
+
  private:
+  // The description that the scalar `name` names, with its base; what is wrong is reported at it.
+  [[nodiscard]] std::optional<YamlValue> Describe(const IncludePlace& place, const YamlValue& name,
+                                                  int depth, Findings* findings) const;
+  // Puts a map with a key `base` on top of that description. False: it was wrong, and is reported.
+  bool PutOnBase(const IncludePlace& place, YamlValue* value, int depth, Findings* findings) const;
+
   std::vector<std::string> directories_;
   std::string run_file_;
+  std::vector<OverlaySection> overlays_;
 };
 
 }  // namespace quadrille::scenario

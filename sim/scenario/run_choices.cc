@@ -6,6 +6,7 @@
 #include "sim/scenario/names.h"
 #include "sim/scenario/overlap_loader.h"
 #include "sim/scenario/run_sections.h"
+#include "sim/scenario/software_stack.h"
 #include "sim/scenario/text_checks.h"
 
 namespace quadrille::scenario {
@@ -115,6 +116,9 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
               {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
   reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
+  if (reader.Read("time_factor", &scenario->kernel_time_factor, {0.1, 10.0})) {
+    SlowKernels(scenario->kernel_time_factor, scenario);
+  }
   Default(reader, "attention", NameOf(execution.attention, kAttentionBackends),
           "the usual kernel of this GPU's generation");
   if (scenario->parallel.context > 1) {

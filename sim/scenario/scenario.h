@@ -56,6 +56,7 @@ struct Scenario {
   program::OverlapOptions overlap;
   program::HostOptions host;
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
+  double kernel_time_factor = 1.0;  // of every kernel; `efficiency` has it already
   network::NetworkOptions network;
   std::vector<runtime::Perturbation> perturbations;
   std::uint64_t seed = 1;

@@ -105,9 +105,9 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
       gpu;
   (void)name;
   dump.Line("spec", architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth, capacity);
-  const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, inference_attention,
-               memory_bound, measured, factors_16bit, factors_fp8, factors_fp4, sources] =
-      efficiency;
+  const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, attention_factors,
+               inference_attention, memory_bound, measured, factors_16bit, factors_fp8, factors_fp4,
+               sources] = efficiency;
   (void)sources;
   (void)measured;  // for validation only
   DumpGemm(dump, "gemm_16bit", gemm_16bit);
@@ -115,6 +115,9 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
   DumpGemm(dump, "gemm_fp8_block", gemm_fp8_block);
   DumpGemm(dump, "gemm_fp4", gemm_fp4);
   for (const auto& constants : attention) DumpAttention(dump, "attention", constants);
+  for (const auto& [backend, factor] : attention_factors) {
+    dump.Line("attention_factor", backend, factor);
+  }
   for (const auto& [kernel, constants] : inference_attention) {
     DumpAttention(dump, kernel, constants);
   }
@@ -282,7 +285,7 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
     for (RankId rank : ranks) dump.Line("rank", rank.value());
   }
   dump.Line("run", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
-            scenario.seed);
+            scenario.kernel_time_factor, scenario.seed);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The run file is parsed to a tree; overrides change the tree; names in it are replaced by the
-// files they name; then each section is read into its part of the value, sizes are derived, and
-// sections are checked against each other. Reading goes on after a problem, so that one call
-// reports all of them.
+// files they name; the software stack fills in what is left open; then each section is read into
+// its part of the value, sizes are derived, and sections are checked against each other. Reading
+// goes on after a problem, so that one call reports all of them.
 #include "sim/scenario/scenario_loader.h"
 
 #include <fmt/format.h>
@@ -17,9 +17,11 @@
 #include "sim/scenario/gpu_loader.h"
 #include "sim/scenario/library.h"
 #include "sim/scenario/model_loader.h"
+#include "sim/scenario/overlay.h"
 #include "sim/scenario/overrides.h"
 #include "sim/scenario/run_sections.h"
 #include "sim/scenario/scenario_hash.h"
+#include "sim/scenario/software_stack.h"
 #include "sim/scenario/text_checks.h"
 #include "sim/scenario/yaml_reader.h"
 
@@ -82,6 +84,24 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   CrossCheck(&root.findings(), *scenario);
 }
 
+bool IsInclude(const std::string& override) { return override.starts_with("include="); }
+
+// Replaces names by files, with overlays and overrides, and fills in what the software stack says.
+void Complete(const std::string& file, const std::vector<std::string>& overrides, Library* library,
+              YamlValue* tree, Findings* findings) {
+  for (const std::string& override : overrides) {
+    if (IsInclude(override)) ApplyOverride(override, tree, *library, findings);
+  }
+  library->SetOverlays(TakeOverlays(tree, *library, DirectoryOf(file), findings));
+  for (const std::string& override : overrides) {
+    if (!IsInclude(override)) ApplyOverride(override, tree, *library, findings);
+  }
+  library->ExpandAll(tree, findings);
+  ApplyStack(tree, findings);
+  library->ExpandAll(tree, findings);  // the stack may have named a table
+  WarnOfUnusedOverlays(library->overlays(), findings);
+}
+
 }  // namespace
 
 Result<Scenario> LoadScenarioText(const std::string& text, const std::string& file,
@@ -90,14 +110,9 @@ Result<Scenario> LoadScenarioText(const std::string& text, const std::string& fi
   Scenario scenario;
   scenario.name = Stem(file);
   scenario.source_text = text;
-  const Library library(SearchedDirectories(file, options), file);
+  Library library(SearchedDirectories(file, options), file);
   std::optional<YamlValue> tree = ParseYaml(text, file, findings.problems());
-  if (tree && tree->is_map()) {
-    for (const std::string& override : options.overrides) {
-      ApplyOverride(override, &*tree, library, &findings);
-    }
-    library.ExpandAll(&*tree, &findings);
-  }
+  if (tree && tree->is_map()) Complete(file, options.overrides, &library, &*tree, &findings);
   if (tree) LoadRun(MapReader(&*tree, "", &findings), file, &scenario);
   if (findings.any_problem()) return tl::unexpected(findings.TakeProblems());
   scenario.warnings = findings.TakeWarnings();

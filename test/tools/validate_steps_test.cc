@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -182,6 +183,32 @@ TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {
   EXPECT_LT(Summarise(report.errors_after).median, 0.005);
   EXPECT_NE(OverlayText(report, "t.csv").find("factors_16bit: {sustained_derate: {value: 1.4"),
             std::string::npos);
+}
+
+// The overlay of a fit, included by a run, changes its prediction by what the fit says.
+TEST(Calibrate, WritesAnOverlayThatARunCanInclude) {
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : Steps()) {
+    if (step.id == "DGXC-132" || step.id == "DGXC-110") steps.push_back(step);
+  }
+  for (MeasuredStep& step : steps) step.time_s *= 1.2;
+  const auto before = ValidateSteps(steps, Stacks(), Options(2));
+  CalibrationOptions options;
+  options.kinds = {ConstantKind::kDerate16Bit, ConstantKind::kFixedStep};
+  options.minimum_rows = 2;
+  options.folds = 0;
+  const CalibrationReport report = Calibrate(before, {true, true}, options);
+  ASSERT_EQ(report.constants.size(), 2U);
+  const std::string file = testing::TempDir() + "/overlay.yaml";
+  std::ofstream(file) << OverlayText(report, "own \"table\".csv");
+  StepValidationOptions included = Options(2);
+  included.load.overrides = {"include=" + file};
+  const auto after = ValidateSteps(steps, Stacks(), included);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    ASSERT_EQ(after[i].status, RowStatus::kOk) << after[i].reason;
+    EXPECT_NEAR(after[i].error(), report.errors_after[i], 1e-3);
+    EXPECT_GT(after[i].predicted_s, before[i].predicted_s * 1.05);
+  }
 }
 
 TEST(SoftwareStack, IsChosenByTheLongestFrameworkNameAndTheRelease) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "sim/scenario/software_stack.h"
 #include "sim/simulate/simulate.h"
 #include "tools/validate/parallel_for.h"
 #include "tools/validate/step_resolver.h"
@@ -25,6 +26,7 @@ constexpr KindRow kKinds[] = {
     {ConstantKind::kDerate16Bit, "sustained_derate 16-bit", 0.9, 2.0, 0.05},
     {ConstantKind::kDerateFp8, "sustained_derate fp8", 0.9, 2.0, 0.05},
     {ConstantKind::kDerateFp4, "sustained_derate fp4", 0.8, 2.0, 0.05},
+    {ConstantKind::kAlibiAttention, "attention_factors triton_alibi", 1.0, 4.0, 0.1},
     {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05},
     {ConstantKind::kFixedStep, "fixed_step", 0.0, 0.25, 0.02},
 };
@@ -33,6 +35,8 @@ const KindRow& RowOf(ConstantKind kind) {
   return *std::find_if(std::begin(kKinds), std::end(kKinds),
                        [&](const KindRow& row) { return row.kind == kind; });
 }
+
+constexpr auto kAlibi = model::AttentionBackend::kTritonAlibi;
 
 bool IsOfGpu(ConstantKind kind) {
   return kind != ConstantKind::kEagerFactor && kind != ConstantKind::kFixedStep;
@@ -51,6 +55,9 @@ compute::SystematicFactors* FactorsOf(ConstantKind kind, scenario::Scenario* sce
 bool Touches(const FittedConstant& constant, const StepOutcome& row) {
   if (!IsOfGpu(constant.kind)) return row.stack == constant.owner;
   if (row.scenario->gpu.name != constant.owner) return false;
+  if (constant.kind == ConstantKind::kAlibiAttention) {
+    return row.scenario->execution.attention == kAlibi;
+  }
   const DataType type = GemmDataType(row.scenario->execution.recipe);
   if (constant.kind == ConstantKind::kDerateFp8) return type == DataType::kFp8;
   if (constant.kind == ConstantKind::kDerateFp4) return type == DataType::kFp4;
@@ -62,7 +69,12 @@ void Change(const FittedConstant& constant, double from, double to, scenario::Sc
   if (constant.kind == ConstantKind::kFixedStep) {
     scenario->host.fixed_step = FromSeconds(to);
   } else if (constant.kind == ConstantKind::kEagerFactor) {
-    ApplyEagerFactor(to / from, scenario);
+    scenario::SlowKernels(to / from, scenario);
+  } else if (constant.kind == ConstantKind::kAlibiAttention) {
+    for (compute::AttentionConstants& entry : scenario->efficiency.attention) {
+      if (entry.backend != kAlibi) continue;
+      entry.asymptote = FlopsPerSecond(entry.asymptote.value() * from / to);
+    }
   } else {
     FactorsOf(constant.kind, scenario)->sustained_derate *= to / from;
   }
@@ -258,6 +270,19 @@ class Calibrator {
   LinearModel model_;
 };
 
+double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
+  switch (kind) {
+    case ConstantKind::kFixedStep: return ToSeconds(scenario->host.fixed_step);
+    case ConstantKind::kEagerFactor: return scenario->kernel_time_factor;
+    case ConstantKind::kAlibiAttention:
+      for (const compute::AttentionFactor& entry : scenario->efficiency.attention_factors) {
+        if (entry.backend == kAlibi) return entry.factor;
+      }
+      return 1.0;
+    default: return FactorsOf(kind, scenario)->sustained_derate / scenario->kernel_time_factor;
+  }
+}
+
 // The constants that the rows depend on, at the values that the rows were simulated with.
 std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
                                         const CalibrationOptions& options) {
@@ -275,10 +300,7 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
       const bool indirect =
           kind == ConstantKind::kDerate16Bit && IsLowPrecision(row->scenario->execution.recipe);
       scenario::Scenario copy = *row->scenario;
-      constant.initial = kind == ConstantKind::kFixedStep ? ToSeconds(copy.host.fixed_step)
-                         : kind == ConstantKind::kEagerFactor
-                             ? row->eager_factor
-                             : FactorsOf(kind, &copy)->sustained_derate / row->eager_factor;
+      constant.initial = InitialOf(kind, &copy);
       constant.value = constant.initial;
       constant.lower = RowOf(kind).lower;
       constant.upper = RowOf(kind).upper;
@@ -292,6 +314,16 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
     if (constant.rows >= options.minimum_rows) constants.push_back(constant);
   }
   return constants;
+}
+
+// For a double-quoted scalar of YAML.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
 }
 
 }  // namespace
@@ -314,7 +346,8 @@ CalibrationReport Calibrate(const std::vector<StepOutcome>& outcomes, const std:
 
 std::string OverlayText(const CalibrationReport& report, const std::string& source) {
   std::string text = fmt::format(
-      "# Constants fitted by quadrille calibrate to {}.\n# {} rows: median error {:.1f} % before, "
+      "# Constants fitted by quadrille calibrate to {}. A run takes them by `include:`.\n# {} "
+      "rows: median error {:.1f} % before, "
       "{:.1f} % after, {:.1f} % cross-validated.\n",
       source, report.rows.size(), Summarise(report.errors_before).median * 100.0,
       Summarise(report.errors_after).median * 100.0,
@@ -322,21 +355,26 @@ std::string OverlayText(const CalibrationReport& report, const std::string& sour
   std::string gpus;
   std::string stacks;
   std::string gpu;
+  std::string stack;
   for (const FittedConstant& c : report.constants) {
-    const std::string cite = fmt::format("kind: fitted, source: \"{}: {} rows\"", source, c.rows);
+    const std::string cite =
+        fmt::format("kind: fitted, source: \"{}: {} rows\"", Escaped(source), c.rows);
     if (!IsOfGpu(c.kind)) {
-      const bool time = c.kind == ConstantKind::kFixedStep;
-      stacks += time ? fmt::format("  {}: {{fixed_step: {:.4f} s, {}}}\n", c.owner, c.value, cite)
-                     : fmt::format("  {}: {{eager_factor: {:.3f}, {}}}\n", c.owner, c.value, cite);
+      if (stack != c.owner) stacks += fmt::format("  {}:\n", c.owner);
+      stack = c.owner;
+      const char* unit = c.kind == ConstantKind::kFixedStep ? " s" : "";
+      stacks +=
+          fmt::format("    {}: {{value: {:.4f}{}, {}}}\n", RowOf(c.kind).key, c.value, unit, cite);
       continue;
     }
     if (gpu != c.owner) gpus += fmt::format("  {}:\n    efficiency:\n", c.owner);
     gpu = c.owner;
-    const char* section = c.kind == ConstantKind::kDerateFp8   ? "factors_fp8"
-                          : c.kind == ConstantKind::kDerateFp4 ? "factors_fp4"
-                                                               : "factors_16bit";
-    gpus += fmt::format("      {}: {{sustained_derate: {{value: {:.3f}, {}}}}}\n", section, c.value,
-                        cite);
+    const char* section = c.kind == ConstantKind::kAlibiAttention ? "attention_factors"
+                          : c.kind == ConstantKind::kDerateFp8    ? "factors_fp8"
+                          : c.kind == ConstantKind::kDerateFp4    ? "factors_fp4"
+                                                                  : "factors_16bit";
+    const char* key = c.kind == ConstantKind::kAlibiAttention ? "triton_alibi" : "sustained_derate";
+    gpus += fmt::format("      {}: {{{}: {{value: {:.4f}, {}}}}}\n", section, key, c.value, cite);
   }
   if (!gpus.empty()) text += "gpus:\n" + gpus;
   if (!stacks.empty()) text += "stacks:\n" + stacks;

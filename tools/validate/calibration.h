@@ -21,8 +21,9 @@ enum class ConstantKind : std::uint8_t {
   kDerate16Bit,  // sustained_derate of factors_16bit of a GPU
   kDerateFp8,
   kDerateFp4,
-  kEagerFactor,  // of a stack
-  kFixedStep,    // of a stack, in seconds
+  kAlibiAttention,  // attention_factors of triton_alibi of a GPU
+  kEagerFactor,     // of a stack
+  kFixedStep,       // of a stack, in seconds
 };
 
 // A constant, where it belongs, and what fitting made of it.
@@ -67,7 +68,7 @@ struct CalibrationReport {
                                           const std::vector<bool>& used,
                                           const CalibrationOptions& options);
 
-// The fitted constants as a YAML overlay, by GPU and stack, each with its kind and source.
+// The fitted constants as an overlay that a run can include, each with its kind and source.
 [[nodiscard]] std::string OverlayText(const CalibrationReport& report, const std::string& source);
 
 }  // namespace quadrille::tools

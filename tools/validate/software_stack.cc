@@ -12,61 +12,8 @@
 #include "sim/scenario/yaml_tree.h"
 
 namespace quadrille::tools {
-namespace {
-
 namespace fs = std::filesystem;
 using scenario::MapReader;
-
-constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
-
-void ReadFrameworks(MapReader& reader, SoftwareStack* stack) {
-  const scenario::YamlValue* list = reader.Find("frameworks");
-  if (list == nullptr) return;
-  if (!list->is_sequence()) return reader.Error("frameworks", "expected a list");
-  for (std::size_t i = 0; i < list->items.size(); ++i) {
-    MapReader item(&list->items[i], fmt::format("frameworks.{}", i), &reader.findings());
-    FrameworkMatch match;
-    item.Read("name", &match.framework);
-    item.Read("since", &match.since, {0.0, 1e6});
-    item.Read("before", &match.before, {0.0, 1e6});
-    item.Require({"name"});
-    item.Finish();
-    stack->frameworks.push_back(match);
-  }
-}
-
-void ReadStack(MapReader reader, SoftwareStack* stack) {
-  reader.Read("name", &stack->name);
-  reader.Read("description", &stack->description);
-  reader.Read("source", &stack->source);
-  ReadFrameworks(reader, stack);
-  MapReader attention = reader.Section("attention");
-  for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
-    attention.Read(kGenerations[i], &stack->attention[i]);
-  }
-  attention.Finish();
-  reader.Read("fusions", &stack->fusions);
-  reader.Read("fp8", &stack->fp8);
-  reader.Read("context_algorithm", &stack->context_algorithm);
-  reader.Read("sequence_parallel", &stack->sequence_parallel);
-  reader.Read("distributed_optimizer", &stack->distributed_optimizer);
-  reader.Read("gradient_dtype", &stack->gradient_dtype);
-  reader.Read("gradient_reduce", &stack->gradient_reduce);
-  reader.Read("parameter_gather", &stack->parameter_gather);
-  reader.Read("parameter_gather_with_optimizer_step", &stack->parameter_gather_with_optimizer_step);
-  reader.Read("tensor_overlap", &stack->tensor_overlap);
-  reader.Read("point_to_point", &stack->point_to_point);
-  reader.Read("dropout", &stack->dropout, {0.0, 0.99});
-  reader.Read("cuda_graphs", &stack->cuda_graphs);
-  reader.Read("expert_tensor_follows_tensor", &stack->expert_tensor_follows_tensor);
-  reader.Read("eager_factor", &stack->eager_factor, {0.5, 3.0});
-  reader.Read("launch", &stack->launch);
-  reader.Read("fixed_step", &stack->fixed_step);
-  reader.Require({"name", "description", "source"});
-  reader.Finish();
-}
-
-}  // namespace
 
 Result<std::vector<SoftwareStack>> LoadStacks(const std::string& directory) {
   std::vector<std::string> files;
@@ -84,7 +31,7 @@ Result<std::vector<SoftwareStack>> LoadStacks(const std::string& directory) {
     scenario::Findings findings;
     const auto tree = scenario::ParseYaml(*text, file, findings.problems());
     SoftwareStack stack;
-    if (tree) ReadStack(MapReader(&*tree, "", &findings), &stack);
+    if (tree) scenario::ReadStack(MapReader(&*tree, "", &findings), &stack);
     if (stack.name != scenario::Stem(file)) {
       findings.Error({file, 1, 0}, "name is not the name of the file");
     }

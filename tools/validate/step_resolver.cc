@@ -1,6 +1,7 @@
 // The run file is written section by section. Each section takes, in this order: what the row
-// states; what its overlap and notes columns say in words; what the software stack of its framework
-// and release does; and, for virtual stages and recomputation, what sister rows and memory allow.
+// states; what its overlap and notes columns say in words; and, for virtual stages and
+// recomputation, what sister rows and memory allow. The rest is left to the run's `stack:`, the
+// software stack of its framework and release.
 #include "tools/validate/step_resolver.h"
 
 #include <fmt/format.h>
@@ -43,47 +44,23 @@ class Section {
   ResolvedStep* resolved_;
 };
 
-std::string OfStack(const SoftwareStack& stack) {
-  return fmt::format("software stack {}", stack.name);
-}
-
-bool SequenceParallel(const MeasuredStep& step, const SoftwareStack& stack) {
-  if (step.tp == 1) return false;
-  return step.seq_parallel.empty() ? stack.sequence_parallel : step.seq_parallel.front() == '1';
-}
-
-bool FullySharded(const MeasuredStep& step) { return step.zero_stage == 3; }
-
-void WriteParallel(const MeasuredStep& step, const SoftwareStack& stack, int virtual_stages,
-                   ResolvedStep* resolved) {
+void WriteParallel(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
   Section section("parallel", resolved);
   section.Stated("tensor", step.tp);
   section.Stated("pipeline", step.pp);
   section.Stated("virtual_stages", virtual_stages);
   section.Stated("context", step.cp);
-  if (step.tp > 1) {
-    const std::string value = Flag(SequenceParallel(step, stack));
-    if (step.seq_parallel.empty()) {
-      section.Assumed("sequence", value, OfStack(stack));
-    } else {
-      section.Stated("sequence", value);
-    }
+  if (step.tp > 1 && !step.seq_parallel.empty()) {
+    section.Stated("sequence", Flag(step.seq_parallel.front() == '1'));
   }
   if (step.experts > 0) {
     section.Stated("expert", step.ep);
-    if (step.etp > 0) {
-      section.Stated("expert_tensor", step.etp);
-    } else {
-      const int degree = stack.expert_tensor_follows_tensor ? step.tp : 1;
-      section.Assumed("expert_tensor", fmt::format("{}", degree), OfStack(stack));
-    }
+    if (step.etp > 0) section.Stated("expert_tensor", step.etp);
   }
   if (step.zero_stage >= 0) {
     section.Stated("zero", step.zero_stage);
   } else if (!step.dist_opt.empty()) {
     section.Stated("zero", step.dist_opt.front() == '1' ? 1 : 0);
-  } else {
-    section.Assumed("zero", stack.distributed_optimizer ? "1" : "0", OfStack(stack));
   }
   const int replicas = step.gpus / (step.tp * step.pp * step.cp);
   const int sharded = replicas * step.cp;
@@ -144,9 +121,6 @@ void WriteTraining(const MeasuredStep& step, const SoftwareStack& stack, const s
     section.Stated("precision", recipe);
   }
   section.Stated("recompute", RecomputeText(step, recompute, resolved));
-  if (stack.dropout > 0.0) {
-    section.Assumed("dropout", fmt::format("{}", stack.dropout), OfStack(stack));
-  }
 }
 
 // A layout string that deals the layers as evenly as they go, with embedding and loss counted as
@@ -193,65 +167,45 @@ void WriteLayout(const MeasuredStep& step, int virtual_stages, ResolvedStep* res
                               step.layers, stages));
 }
 
-void WriteKernels(const MeasuredStep& step, const SoftwareStack& stack, ResolvedStep* resolved) {
+void WriteKernels(const MeasuredStep& step, ResolvedStep* resolved) {
+  if (step.cp == 1 || !Contains(step.notes, "CP comm type a2a")) return;
   Section section("kernels", resolved);
-  constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
-  const std::string generation = GenerationOf(step.gpu);
-  for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
-    if (generation != kGenerations[i]) continue;
-    section.Assumed("attention", stack.attention[i], OfStack(stack));
-  }
-  section.Assumed("fusions", stack.fusions, OfStack(stack));
-  if (step.cp == 1) return;
-  if (Contains(step.notes, "CP comm type a2a")) {
-    section.Stated("context_algorithm", "ulysses");
-  } else {
-    section.Assumed("context_algorithm", stack.context_algorithm, OfStack(stack));
-  }
+  section.Stated("context_algorithm", "ulysses");
 }
 
-void WriteOverlap(const MeasuredStep& step, const SoftwareStack& stack, const std::string& recipe,
-                  int virtual_stages, ResolvedStep* resolved) {
+// What the row says in words against its software stack.
+void WriteOverlap(const MeasuredStep& step, const std::string& recipe, int virtual_stages,
+                  ResolvedStep* resolved) {
   const std::string& words = step.overlap;
+  const std::string reason = fmt::format("'{}'", words);
   const bool nothing = Contains(words, "all overlap disabled");
   const bool no_data =
       nothing || Contains(words, "no DP overlap") || Contains(words, "NOT overlapped");
-  const std::string reason = words.empty() ? OfStack(stack) : fmt::format("'{}'", words);
+  const bool no_tensor = nothing || Contains(words, "TP overlap off");
+  const bool fp4 = recipe == "nvfp4" && step.tp > 1;
+  const bool no_exchange = nothing && step.pp > 1 && virtual_stages > 1;
+  if (!no_data && !no_tensor && !fp4 && !no_exchange) return;
   Section section("overlap", resolved);
-  section.Assumed("gradient_reduce", Flag(stack.gradient_reduce && !no_data), reason);
-  const bool gather = stack.parameter_gather && !no_data;
-  section.Assumed("parameter_gather", Flag(gather), reason);
-  const bool with_step = gather && stack.parameter_gather_with_optimizer_step &&
-                         virtual_stages > 1 && !FullySharded(step);
-  if (with_step) section.Assumed("parameter_gather_with_optimizer_step", "true", reason);
-  const bool no_tensor = nothing || Contains(words, "TP overlap off") || recipe == "nvfp4";
-  if (SequenceParallel(step, stack)) {
-    section.Assumed("tensor_parallel", no_tensor ? "none" : stack.tensor_overlap, reason);
+  if (no_data) {
+    section.Assumed("gradient_reduce", "false", reason);
+    section.Assumed("parameter_gather", "false", reason);
   }
-  if (step.pp > 1) {
-    const bool ahead = stack.point_to_point && !nothing && virtual_stages > 1;
-    if (virtual_stages > 1 && !ahead) {
-      section.Assumed("p2p", "eager", "stands for Megatron's paired exchange between chunks");
-    } else {
-      section.Assumed("p2p", Flag(ahead), reason);
-    }
+  if (no_tensor || fp4) {
+    section.Assumed("tensor_parallel", "none",
+                    no_tensor ? reason : "no recipe overlaps TP collectives in NVFP4");
   }
+  if (no_exchange) section.Assumed("p2p", "blocking", reason);
 }
 
-void WriteRest(const MeasuredStep& step, const SoftwareStack& stack, ResolvedStep* resolved) {
-  {
+void WriteRest(const MeasuredStep& step, ResolvedStep* resolved) {
+  if (Contains(step.overlap, "mode PURE")) {
     Section section("optimizer", resolved);
-    const bool pure = Contains(step.overlap, "mode PURE");
-    section.Assumed("gradient_dtype", pure ? "bf16" : stack.gradient_dtype,
-                    pure ? "mixed precision mode PURE" : OfStack(stack));
+    section.Assumed("gradient_dtype", "bf16", "mixed precision mode PURE");
   }
-  Section section("host", resolved);
-  section.Assumed("fixed_step", fmt::format("{} us", ToSeconds(stack.fixed_step) * 1e6),
-                  OfStack(stack));
-  section.Assumed("launch", fmt::format("{} us", ToSeconds(stack.launch) * 1e6), OfStack(stack));
-  const bool graphs = stack.cuda_graphs || Contains(step.overlap, "CUDA graphs") ||
-                      Contains(step.notes, "with cuda_graph");
-  section.Stated("cuda_graphs", Flag(graphs));
+  if (Contains(step.overlap, "CUDA graphs") || Contains(step.notes, "with cuda_graph")) {
+    Section section("host", resolved);
+    section.Stated("cuda_graphs", "true");
+  }
 }
 
 // A job on racks of 18 trays takes the same number of trays in each, so that no group straddles two
@@ -273,15 +227,6 @@ void LimitNvlinkDomain(const MeasuredStep& step, ResolvedStep* resolved) {
 }
 
 }  // namespace
-
-void ApplyEagerFactor(double factor, scenario::Scenario* scenario) {
-  compute::GpuEfficiency& efficiency = scenario->efficiency;
-  for (compute::SystematicFactors* factors :
-       {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
-    factors->sustained_derate *= factor;
-  }
-  for (double& share : efficiency.memory_bound.bandwidth_share) share /= factor;
-}
 
 std::string ReasonToSkip(const MeasuredStep& step) {
   if (!step.task.empty() && step.task != "pretrain") {
@@ -389,19 +334,15 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
   }
   if (!hardware->gpu.empty()) resolved.overrides.push_back("cluster.gpu=" + hardware->gpu);
   LimitNvlinkDomain(step, &resolved);
-  resolved.eager_factor = stack->eager_factor;
-  if (stack->eager_factor != 1.0) {
-    resolved.assumptions.push_back(
-        {"kernels", fmt::format("x {}", stack->eager_factor), OfStack(*stack)});
-  }
+  resolved.run_text += fmt::format("stack: {}\n", stack->name);
   const int virtual_stages = VirtualStagesOf(step, &resolved);
-  WriteParallel(step, *stack, virtual_stages, &resolved);
+  WriteParallel(step, virtual_stages, &resolved);
   WriteSchedule(step, virtual_stages, &resolved);
   WriteTraining(step, *stack, recipe, recompute, &resolved);
   WriteLayout(step, virtual_stages, &resolved);
-  WriteKernels(step, *stack, &resolved);
-  WriteOverlap(step, *stack, recipe, virtual_stages, &resolved);
-  WriteRest(step, *stack, &resolved);
+  WriteKernels(step, &resolved);
+  WriteOverlap(step, recipe, virtual_stages, &resolved);
+  WriteRest(step, &resolved);
   return resolved;
 }
 

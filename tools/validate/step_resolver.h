@@ -20,12 +20,8 @@ struct ResolvedStep {
   std::string run_text;                // a complete run file
   std::vector<std::string> overrides;  // as of `--set`, applied to it
   std::string stack;
-  double eager_factor = 1.0;  // see ApplyEagerFactor
   std::vector<scenario::Assumption> assumptions;
 };
-
-// Makes every kernel of `scenario` take `factor` times as long.
-void ApplyEagerFactor(double factor, scenario::Scenario* scenario);
 
 // What the scenario module may be told to repeat in the backward pass, from least to most: the
 // order in which a blank `recompute` is tried until the step fits in memory.

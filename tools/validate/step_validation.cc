@@ -47,7 +47,6 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     return true;
   }
   outcome->stack = resolved->stack;
-  outcome->eager_factor = resolved->eager_factor;
   outcome->assumptions = std::move(resolved->assumptions);
   outcome->status = RowStatus::kFailed;
   scenario::LoadOptions load = options.load;
@@ -59,7 +58,7 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     outcome->reason = OneLine(scenario.error());
     return true;
   }
-  ApplyEagerFactor(resolved->eager_factor, &*scenario);
+  for (const scenario::Assumption& a : scenario->assumptions) outcome->assumptions.push_back(a);
   const Result<simulate::Simulation> simulation = simulate::Simulate(*scenario, {});
   if (!simulation) {
     outcome->reason = OneLine(simulation.error());

@@ -33,7 +33,6 @@ struct StepOutcome {
   RowStatus status = RowStatus::kSkipped;
   std::string reason;  // why it was skipped or failed
   std::string stack;
-  double eager_factor = 1.0;  // of the stack, applied in `scenario`
   std::vector<scenario::Assumption> assumptions;
   StepStratum stratum;
   std::optional<scenario::Scenario> scenario;  // what was simulated, when `status` is ok

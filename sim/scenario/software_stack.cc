@@ -1,0 +1,233 @@
+// A stack speaks through the run's own keys: what it chooses is added to the tree before any
+// section is read, so that the sections, their checks and their messages know nothing of stacks.
+#include "sim/scenario/software_stack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "sim/scenario/sourced.h"
+
+namespace quadrille::scenario {
+namespace {
+
+constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
+
+void ReadFrameworks(MapReader& reader, SoftwareStack* stack) {
+  const YamlValue* list = reader.Find("frameworks");
+  if (list == nullptr) return;
+  if (!list->is_sequence()) return reader.Error("frameworks", "expected a list");
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    MapReader item(&list->items[i], fmt::format("frameworks.{}", i), &reader.findings());
+    FrameworkMatch match;
+    item.Read("name", &match.framework);
+    item.Read("since", &match.since, {0.0, 1e6});
+    item.Read("before", &match.before, {0.0, 1e6});
+    item.Require({"name"});
+    item.Finish();
+    stack->frameworks.push_back(match);
+  }
+}
+
+const YamlValue* ValueAt(const YamlValue& root, std::string_view section, std::string_view key) {
+  const YamlEntry* entry = root.Find(section);
+  if (entry == nullptr || !entry->value.is_map()) return nullptr;
+  const YamlEntry* found = entry->value.Find(key);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+std::string TextAt(const YamlValue& root, std::string_view section, std::string_view key) {
+  const YamlValue* value = ValueAt(root, section, key);
+  return value == nullptr ? "" : value->text;
+}
+
+// A degree of `parallel`, 1 when it is absent or no number; the section itself reports that.
+int DegreeAt(const YamlValue& root, std::string_view key) {
+  return std::max(1, std::atoi(TextAt(root, "parallel", key).c_str()));
+}
+
+// Adds what a stack chooses to the sections of a run.
+class StackWriter {
+ public:
+  StackWriter(YamlValue* root, SourcePosition position, const SoftwareStack& stack,
+              Findings* findings)
+      : root_(root), position_(std::move(position)), stack_(stack), findings_(findings) {}
+
+  void WriteAll() {
+    WriteParallel();
+    WriteTraining();
+    WriteKernels();
+    WriteOptimizer();
+    WriteOverlap();
+    WriteHost();
+  }
+
+ private:
+  [[nodiscard]] bool Given(std::string_view section, std::string_view key) const {
+    return ValueAt(*root_, section, key) != nullptr;
+  }
+
+  void Add(std::string_view section, std::string_view key, std::string text) {
+    if (Given(section, key)) return;
+    YamlEntry* entry = root_->Find(section);
+    if (entry == nullptr) {
+      YamlValue map;
+      map.kind = YamlValue::Kind::kMap;
+      map.position = position_;
+      root_->entries.push_back({std::string(section), position_, std::move(map)});
+      entry = &root_->entries.back();
+    }
+    if (!entry->value.is_map()) return;  // the section's reader reports it
+    findings_->Assume(fmt::format("{}.{}", section, key), text,
+                      fmt::format("software stack {}", stack_.name));
+    YamlValue value;
+    value.kind = YamlValue::Kind::kScalar;
+    value.position = position_;
+    value.text = std::move(text);
+    entry->value.entries.push_back({std::string(key), position_, std::move(value)});
+  }
+  void Add(std::string_view section, std::string_view key, bool value) {
+    Add(section, key, std::string(value ? "true" : "false"));
+  }
+  void AddTime(std::string_view section, std::string_view key, Duration time) {
+    Add(section, key, fmt::format("{} us", ToSeconds(time) * 1e6));
+  }
+
+  void WriteParallel() {
+    const int tensor = DegreeAt(*root_, "tensor");
+    if (tensor > 1) Add("parallel", "sequence", stack_.sequence_parallel);
+    const bool experts = ValueAt(*root_, "model", "experts") != nullptr;
+    if (experts && stack_.expert_tensor_follows_tensor && tensor > 1) {
+      Add("parallel", "expert_tensor", fmt::format("{}", tensor));
+    }
+  }
+
+  void WriteTraining() {
+    if (stack_.dropout > 0.0) Add("training", "dropout", fmt::format("{}", stack_.dropout));
+    if (TextAt(*root_, "training", "precision") != "fp8") return;
+    root_->Find("training")->value.Find("precision")->value.text = stack_.fp8;
+    findings_->Assume("training.precision", stack_.fp8,
+                      fmt::format("'fp8' in software stack {}", stack_.name));
+  }
+
+  void WriteKernels() {
+    const YamlEntry* cluster = root_->Find("cluster");
+    const std::string architecture =
+        cluster == nullptr ? "" : TextAt(cluster->value, "gpu", "architecture");
+    for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
+      if (architecture == kGenerations[i]) Add("kernels", "attention", stack_.attention[i]);
+    }
+    Add("kernels", "fusions", stack_.fusions);
+    if (DegreeAt(*root_, "context") > 1) {
+      Add("kernels", "context_algorithm", stack_.context_algorithm);
+    }
+    if (stack_.eager_factor != 1.0) {
+      Add("kernels", "time_factor", fmt::format("{}", stack_.eager_factor));
+    }
+  }
+
+  void WriteOptimizer() {
+    if (!Given("parallel", "zero") && !Given("parallel", "sharding")) {
+      Add("optimizer", "distributed", stack_.distributed_optimizer);
+    }
+    Add("optimizer", "gradient_dtype", stack_.gradient_dtype);
+  }
+
+  void WriteOverlap() {
+    Add("overlap", "gradient_reduce", stack_.gradient_reduce);
+    Add("overlap", "parameter_gather", stack_.parameter_gather);
+    const bool virtual_stages = DegreeAt(*root_, "virtual_stages") > 1;
+    const bool full = TextAt(*root_, "parallel", "zero") == "3" ||
+                      TextAt(*root_, "parallel", "sharding") == "full";
+    const bool sharded = TextAt(*root_, "parallel", "zero") != "0" &&
+                         TextAt(*root_, "parallel", "sharding") != "none" &&
+                         TextAt(*root_, "optimizer", "distributed") != "false";
+    if (stack_.parameter_gather_with_optimizer_step && virtual_stages && !full && sharded &&
+        TextAt(*root_, "overlap", "parameter_gather") == "true" &&
+        TextAt(*root_, "overlap", "gradient_reduce") == "true") {
+      Add("overlap", "parameter_gather_with_optimizer_step", true);
+    }
+    if (DegreeAt(*root_, "tensor") > 1 && TextAt(*root_, "parallel", "sequence") == "true") {
+      Add("overlap", "tensor_parallel", stack_.tensor_overlap);
+    }
+    if (DegreeAt(*root_, "pipeline") > 1 && virtual_stages) {
+      Add("overlap", "p2p", stack_.point_to_point);
+    }
+  }
+
+  void WriteHost() {
+    AddTime("host", "fixed_step", stack_.fixed_step);
+    AddTime("host", "launch", stack_.launch);
+    Add("host", "cuda_graphs", stack_.cuda_graphs);
+  }
+
+  YamlValue* root_;
+  SourcePosition position_;
+  const SoftwareStack& stack_;
+  Findings* findings_;
+};
+
+}  // namespace
+
+void ReadStack(MapReader reader, SoftwareStack* stack) {
+  std::vector<SourceNote> notes;
+  reader.Read("name", &stack->name);
+  reader.Read("description", &stack->description);
+  reader.Read("source", &stack->source);
+  ReadFrameworks(reader, stack);
+  MapReader attention = reader.Section("attention");
+  for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
+    attention.Read(kGenerations[i], &stack->attention[i]);
+  }
+  attention.Finish();
+  reader.Read("fusions", &stack->fusions);
+  reader.Read("fp8", &stack->fp8);
+  reader.Read("context_algorithm", &stack->context_algorithm);
+  reader.Read("sequence_parallel", &stack->sequence_parallel);
+  reader.Read("distributed_optimizer", &stack->distributed_optimizer);
+  reader.Read("gradient_dtype", &stack->gradient_dtype);
+  reader.Read("gradient_reduce", &stack->gradient_reduce);
+  reader.Read("parameter_gather", &stack->parameter_gather);
+  reader.Read("parameter_gather_with_optimizer_step", &stack->parameter_gather_with_optimizer_step);
+  reader.Read("tensor_overlap", &stack->tensor_overlap);
+  reader.Read("point_to_point", &stack->point_to_point);
+  reader.Read("dropout", &stack->dropout, {0.0, 0.99});
+  reader.Read("cuda_graphs", &stack->cuda_graphs);
+  reader.Read("expert_tensor_follows_tensor", &stack->expert_tensor_follows_tensor);
+  ReadSourced(reader, "eager_factor", &stack->eager_factor, &notes, Range<double>{0.5, 3.0});
+  ReadSourced(reader, "launch", &stack->launch, &notes);
+  ReadSourced(reader, "fixed_step", &stack->fixed_step, &notes);
+  reader.Require({"name", "description", "source"});
+  reader.Finish();
+}
+
+void ApplyStack(YamlValue* root, Findings* findings) {
+  const auto found = std::find_if(root->entries.begin(), root->entries.end(),
+                                  [](const YamlEntry& entry) { return entry.key == "stack"; });
+  if (found == root->entries.end() || !found->value.is_map()) {
+    // Without a map a name was given that no file has, which has been reported.
+    if (found != root->entries.end() && findings->Good({"stack"})) {
+      findings->Error(found->position, "stack: expected the name of a software stack");
+    }
+    if (found != root->entries.end()) root->entries.erase(found);
+    return;
+  }
+  const YamlEntry entry = std::move(*found);
+  root->entries.erase(found);
+  findings->Place("stack", entry.position);
+  SoftwareStack stack;
+  ReadStack(MapReader(&entry.value, "stack", findings), &stack);
+  StackWriter(root, entry.position, stack, findings).WriteAll();
+}
+
+void SlowKernels(double factor, Scenario* scenario) {
+  compute::GpuEfficiency& efficiency = scenario->efficiency;
+  for (compute::SystematicFactors* factors :
+       {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
+    factors->sustained_derate *= factor;
+  }
+  for (double& share : efficiency.memory_bound.bandwidth_share) share /= factor;
+}
+
+}  // namespace quadrille::scenario

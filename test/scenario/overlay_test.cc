@@ -1,0 +1,150 @@
+#include "sim/scenario/overlay.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/scenario/scenario_hash.h"
+#include "test/scenario/scenario_test_support.h"
+
+namespace quadrille::scenario {
+namespace {
+
+Scenario LoadWith(std::vector<std::string> overrides) {
+  LoadOptions options = TestLibrary();
+  options.overrides = std::move(overrides);
+  auto scenario =
+      LoadScenarioText(SmallRun(), kTestDirectory + "/library/runs/small.yaml", options);
+  if (scenario) return *scenario;
+  ADD_FAILURE() << ToString(scenario.error());
+  return {};
+}
+
+std::string ReasonFor(const Scenario& scenario, const std::string& key) {
+  const auto found = std::find_if(scenario.assumptions.begin(), scenario.assumptions.end(),
+                                  [&](const Assumption& a) { return a.key == key; });
+  return found == scenario.assumptions.end() ? "" : found->value + ": " + found->reason;
+}
+
+TEST(Overlay, ChangesTheKeysThatItNamesAndNoOthers) {
+  const Scenario plain = LoadWith({});
+  const Scenario slower = LoadWith({"include=slower"});
+  EXPECT_EQ(plain.efficiency.factors_16bit.sustained_derate, 1.0);
+  EXPECT_EQ(slower.efficiency.factors_16bit.sustained_derate, 1.5);
+  EXPECT_EQ(slower.efficiency.gemm_16bit.peak_share, plain.efficiency.gemm_16bit.peak_share);
+  EXPECT_NE(HashOf(slower), HashOf(plain));
+  EXPECT_TRUE(slower.warnings.empty()) << ToString(slower.warnings);
+}
+
+TEST(Overlay, IsFoundByPathToo) {
+  const Scenario slower = LoadWith({"include=../overlays/slower.yaml"});
+  EXPECT_EQ(slower.efficiency.factors_16bit.sustained_derate, 1.5);
+}
+
+TEST(Overlay, GivesWayToTheCommandLineAndToALaterOverlay) {
+  EXPECT_EQ(LoadWith({"cluster.gpu.efficiency.factors_16bit.sustained_derate=2", "include=slower"})
+                .efficiency.factors_16bit.sustained_derate,
+            2.0);
+  EXPECT_EQ(LoadWith({"include=[slower, slower]"}).efficiency.factors_16bit.sustained_derate, 1.5);
+}
+
+TEST(Overlay, ChangesTheStackOfARun) {
+  EXPECT_EQ(LoadWith({"stack=plain"}).host.fixed_step, FromSeconds(0.040));
+  EXPECT_EQ(LoadWith({"stack=plain", "include=slower"}).host.fixed_step, FromSeconds(0.070));
+}
+
+TEST(Overlay, SaysWhenItChangesNothingOfTheRun) {
+  const Scenario other = LoadWith({"include=slower", "cluster.gpu=derived"});
+  // `derived` is based on `plain`, so that the change reaches it.
+  EXPECT_EQ(other.efficiency.factors_16bit.sustained_derate, 1.5);
+  EXPECT_TRUE(other.warnings.empty());
+  LoadOptions options = TestLibrary();
+  options.overrides = {"include=unused"};
+  const auto unused =
+      LoadScenarioText(SmallRun(), kTestDirectory + "/malformed/small.yaml", options);
+  ASSERT_FALSE(unused);
+  EXPECT_NE(ToString(unused.error()).find("there is no overlay named 'unused'"), std::string::npos);
+}
+
+TEST(Overlay, IsReadStrictly) {
+  const std::string directory = kTestDirectory + "/malformed/overlays/";
+  const std::string unknown = ProblemsWith({"include=" + directory + "unknown.yaml"});
+  EXPECT_NE(unknown.find("unknown.yaml:1:1: unknown key 'gpu'; did you mean 'gpus'?"),
+            std::string::npos)
+      << unknown;
+  EXPECT_NE(unknown.find("unknown.yaml:4:3: there is no GPU named 'plane'; did you mean 'plain'?"),
+            std::string::npos)
+      << unknown;
+  const std::string wrong = ProblemsWith({"include=" + directory + "wrong.yaml"});
+  EXPECT_NE(wrong.find("wrong.yaml:3:18: unknown key 'gemm_16bits'"), std::string::npos) << wrong;
+}
+
+TEST(Base, IsTheDescriptionThatAnotherChanges) {
+  const Scenario plain = LoadWith({});
+  const Scenario derived = LoadWith({"cluster.gpu=derived"});
+  EXPECT_EQ(derived.gpu.name, "derived");
+  EXPECT_EQ(derived.gpu.memory_capacity, Bytes(40'000'000'000));
+  EXPECT_EQ(derived.gpu.peak_16bit.value(), plain.gpu.peak_16bit.value());
+  EXPECT_EQ(derived.efficiency.gemm_16bit.peak_share, 0.7);
+  EXPECT_EQ(derived.efficiency.attention.size(), plain.efficiency.attention.size());
+}
+
+TEST(Base, WorksInTheRunItself) {
+  const Scenario scenario = LoadWith(
+      {"cluster={base: plain, nic: {per_node: 4}, collectives: {base: plain, ring_base: 9 us}}"});
+  EXPECT_EQ(scenario.cluster.nic.per_node, 4);
+  EXPECT_EQ(scenario.cluster.nic.bandwidth.value(), LoadWith({}).cluster.nic.bandwidth.value());
+  EXPECT_EQ(scenario.collectives.ring_base, FromSeconds(9e-6));
+}
+
+TEST(Base, MustExistAndNotGoRoundInACircle) {
+  EXPECT_NE(ProblemsWith({"cluster.gpu={base: plane}"}).find("no GPU named 'plane'"),
+            std::string::npos);
+  LoadOptions options = TestLibrary();
+  options.scenario_path = {kTestDirectory + "/malformed/circle"};
+  options.overrides = {"cluster.gpu=one"};
+  const auto circle = LoadScenarioText(SmallRun(), "small.yaml", options);
+  ASSERT_FALSE(circle);
+  EXPECT_NE(ToString(circle.error()).find("go round in a circle"), std::string::npos);
+}
+
+TEST(Stack, FillsInWhatTheRunLeavesOpenAndSaysSo) {
+  const Scenario scenario = LoadWith({"stack=plain"});
+  EXPECT_FALSE(scenario.parallel.sequence_parallel);
+  EXPECT_FALSE(scenario.optimizer.distributed);
+  EXPECT_EQ(scenario.optimizer.gradient_dtype, DataType::kBf16);
+  EXPECT_FALSE(scenario.overlap.gradient_reduce);
+  EXPECT_FALSE(scenario.execution.fusions.rope);
+  EXPECT_EQ(ReasonFor(scenario, "kernels.fusions"), "none: software stack plain");
+}
+
+TEST(Stack, GivesWayToTheRun) {
+  const Scenario scenario = LoadWith(
+      {"stack=plain", "overlap.gradient_reduce=true", "parallel.sequence=true", "parallel.zero=1"});
+  EXPECT_TRUE(scenario.parallel.sequence_parallel);
+  EXPECT_TRUE(scenario.optimizer.distributed);
+  EXPECT_TRUE(scenario.overlap.gradient_reduce);
+  EXPECT_FALSE(scenario.overlap.parameter_gather);
+}
+
+TEST(Stack, SlowsEveryKernelByItsEagerFactor) {
+  const Scenario plain = LoadWith({});
+  const Scenario eager = LoadWith({"stack=plain"});
+  EXPECT_EQ(eager.kernel_time_factor, 1.25);
+  EXPECT_DOUBLE_EQ(eager.efficiency.factors_16bit.sustained_derate,
+                   1.25 * plain.efficiency.factors_16bit.sustained_derate);
+  EXPECT_DOUBLE_EQ(eager.efficiency.memory_bound.bandwidth_share[0],
+                   plain.efficiency.memory_bound.bandwidth_share[0] / 1.25);
+}
+
+TEST(Stack, IsNamedByAFile) {
+  EXPECT_NE(ProblemsWith({"stack=plane"}).find("no software stack named 'plane'; did you mean"),
+            std::string::npos);
+  EXPECT_NE(ProblemsWith({"stack=[plain]"}).find("expected the name of a software stack"),
+            std::string::npos);
+  EXPECT_NE(ProblemsWith({"stack={base: plain, fussions: none}"}).find("did you mean 'fusions'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace quadrille::scenario
