@@ -10,9 +10,13 @@ namespace {
 
 constexpr double kRateGrid = 1024.0;
 
-double OnGrid(double rate) { return std::max(1.0, std::floor(rate / kRateGrid)) * kRateGrid; }
+double OnGrid(double rate) {
+  if (rate <= 0.0) return 0.0;
+  return std::max(1.0, std::floor(rate / kRateGrid)) * kRateGrid;
+}
 
 double TightestLoad(std::span<const PortLoad> loads) {
+  if (loads.empty()) return 1.0;
   double largest = 0.0;
   for (const PortLoad& load : loads) largest = std::max(largest, load.load);
   return largest;
@@ -28,7 +32,7 @@ FluidNetwork::FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t f
   usage_.resize(capacities.size());
 }
 
-void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads) {
+void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads, double tightest) {
   for (const PortLoad& load : loads) {
     QUADRILLE_CHECK(load.load > 0.0 && ports_[load.port].capacity > 0.0,
                     "flow {} puts {} on port {} of capacity {}", flow, load.load, load.port,
@@ -37,6 +41,7 @@ void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads) {
   Flow& f = flows_[flow];
   f.load_begin = static_cast<std::uint32_t>(loads_.size());
   f.load_count = static_cast<std::uint32_t>(loads.size());
+  f.weight = 1.0 / (tightest > 0.0 ? tightest : TightestLoad(loads));
   loads_.insert(loads_.end(), loads.begin(), loads.end());
 }
 
@@ -52,6 +57,7 @@ bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePo
   Flow& f = flows_[flow];
   QUADRILLE_CHECK(!f.active, "flow {} started twice", flow);
   f.active = true;
+  ++active_flows_;
   f.cap = cap.value();
   f.rate = f.cap;
   f.remaining = work;
@@ -69,10 +75,31 @@ bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePo
   return overloaded;
 }
 
+void FluidNetwork::SetCap(FlowIndex flow, BytesPerSecond cap) {
+  Flow& f = flows_[flow];
+  QUADRILLE_CHECK(f.active, "flow {} is not running", flow);
+  for (const PortLoad& load : Loads(f)) {
+    Port& port = ports_[load.port];
+    const bool was_overloaded = Overloaded(port);
+    port.demand += std::llround(cap.value() * load.load) - std::llround(f.cap * load.load);
+    if (was_overloaded || Overloaded(port)) dirty_.push_back(load.port);
+  }
+  f.cap = cap.value();
+  dirty_flows_.push_back(flow);
+}
+
+void FluidNetwork::SetCapacity(PortIndex index, BytesPerSecond capacity) {
+  Port& port = ports_[index];
+  const bool was_overloaded = Overloaded(port);
+  port.capacity = capacity.value();
+  if (was_overloaded || Overloaded(port)) dirty_.push_back(index);
+}
+
 bool FluidNetwork::Finish(FlowIndex flow) {
   Flow& f = flows_[flow];
   QUADRILLE_CHECK(f.active, "flow {} finished but was not running", flow);
   f.active = false;
+  --active_flows_;
   bool was_overloaded = false;
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
@@ -86,6 +113,19 @@ bool FluidNetwork::Finish(FlowIndex flow) {
   return was_overloaded;
 }
 
+void FluidNetwork::AddFlow(FlowIndex index) {
+  Flow& flow = flows_[index];
+  if (flow.in_component) return;
+  flow.in_component = true;
+  component_.push_back(index);
+  for (const PortLoad& load : Loads(flow)) {
+    Port& port = ports_[load.port];
+    if (port.in_component || !Overloaded(port)) continue;
+    port.in_component = true;
+    component_ports_.push_back(load.port);
+  }
+}
+
 // Flows reachable from the dirty ports through ports that are, or were until now, overloaded.
 void FluidNetwork::CollectComponent() {
   component_.clear();
@@ -97,19 +137,12 @@ void FluidNetwork::CollectComponent() {
     }
   }
   dirty_.clear();
+  for (FlowIndex j : dirty_flows_) {
+    if (flows_[j].active) AddFlow(j);
+  }
+  dirty_flows_.clear();
   for (std::size_t next = 0; next < component_ports_.size(); ++next) {
-    for (FlowIndex j : ports_[component_ports_[next]].flows) {
-      Flow& flow = flows_[j];
-      if (flow.in_component) continue;
-      flow.in_component = true;
-      component_.push_back(j);
-      for (const PortLoad& load : Loads(flow)) {
-        Port& port = ports_[load.port];
-        if (port.in_component || !Overloaded(port)) continue;
-        port.in_component = true;
-        component_ports_.push_back(load.port);
-      }
-    }
+    for (FlowIndex j : ports_[component_ports_[next]].flows) AddFlow(j);
   }
   std::sort(component_.begin(), component_.end());
   std::sort(component_ports_.begin(), component_ports_.end());
@@ -125,7 +158,7 @@ void FluidNetwork::Fill() {
     double level = 1e300;
     for (FlowIndex j : open) {
       const Flow& flow = flows_[j];
-      const double weight = 1.0 / TightestLoad(Loads(flow));
+      const double weight = flow.weight;
       level = std::min(level, flow.cap / weight);
       for (const PortLoad& load : Loads(flow)) {
         if (ports_[load.port].in_component) usage_[load.port] += load.load * weight;
@@ -137,12 +170,13 @@ void FluidNetwork::Fill() {
     std::vector<FlowIndex> still_open;
     for (FlowIndex j : open) {
       const Flow& flow = flows_[j];
-      const double weight = 1.0 / TightestLoad(Loads(flow));
+      const double weight = flow.weight;
       const bool at_cap = level * weight >= flow.cap * (1.0 - 1e-12);
       bool frozen = at_cap;
       for (const PortLoad& load : Loads(flow)) {
         if (!ports_[load.port].in_component) continue;
-        frozen = frozen || level * usage_[load.port] >= spare_[load.port] * (1.0 - 1e-12);
+        frozen = frozen || level * usage_[load.port] >=
+                               std::max(0.0, spare_[load.port]) * (1.0 - 1e-12);
       }
       if (frozen) {
         // Exactly the cap: a rounding error below it would be cut to the grid.

@@ -39,13 +39,19 @@ class FluidNetwork {
 
   // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied.
   // REQUIRES: loads and the capacities of their ports above zero (a port without capacity, which
-  // would starve the flow, is the caller's to report).
-  void Describe(FlowIndex flow, std::span<const PortLoad> loads);
+  // would starve the flow, is the caller's to report). `tightest` is what fairness goes by, of one
+  // real transfer where the flow stands for several; 0: the largest of `loads`.
+  void Describe(FlowIndex flow, std::span<const PortLoad> loads, double tightest = 0.0);
 
   // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e.
   // Solve must run before this instant ends; otherwise the flow runs at its cap. REQUIRES:
   // described, not active.
   bool Start(FlowIndex flow, double work, BytesPerSecond cap, TimePoint now);
+
+  // Changes the cap of an active flow, or the capacity of a port, from `now` on; zero stops what
+  // needs it. Solve must run before this instant ends. REQUIRES: SetCap: active.
+  void SetCap(FlowIndex flow, BytesPerSecond cap);
+  void SetCapacity(PortIndex port, BytesPerSecond capacity);
 
   // Ends a flow. Returns true when others may now go faster and Solve must run. REQUIRES: active.
   bool Finish(FlowIndex flow);
@@ -53,10 +59,15 @@ class FluidNetwork {
   // Shares anew; calls `changed(flow)` for each flow whose rate changed, in flow order.
   void Solve(TimePoint now, const std::function<void(FlowIndex)>& changed);
 
-  // When `flow` ends at its present rate. REQUIRES: active.
+  // When `flow` ends at its present rate. REQUIRES: active, not stopped.
   [[nodiscard]] TimePoint FinishTime(FlowIndex flow) const;
   [[nodiscard]] BytesPerSecond Rate(FlowIndex flow) const;
   [[nodiscard]] bool Active(FlowIndex flow) const { return flows_[flow].active; }
+  // Active, but without bandwidth.
+  [[nodiscard]] bool Stopped(FlowIndex flow) const {
+    return flows_[flow].active && flows_[flow].rate == 0.0;
+  }
+  [[nodiscard]] std::size_t active_flows() const { return active_flows_; }
 
  private:
   struct Flow {
@@ -64,6 +75,7 @@ class FluidNetwork {
     std::uint32_t load_count = 0;
     bool active = false;
     bool in_component = false;
+    double weight = 1.0;  // 1 / tightest load
     double cap = 0.0;
     double rate = 0.0;
     double remaining = 0.0;  // at `updated`
@@ -78,6 +90,7 @@ class FluidNetwork {
 
   [[nodiscard]] std::span<const PortLoad> Loads(const Flow& flow) const;
   [[nodiscard]] bool Overloaded(const Port& port) const;
+  void AddFlow(FlowIndex flow);
   void CollectComponent();
   void Fill();
 
@@ -85,6 +98,8 @@ class FluidNetwork {
   std::vector<Port> ports_;
   std::vector<PortLoad> loads_;
   std::vector<PortIndex> dirty_;
+  std::vector<FlowIndex> dirty_flows_;  // whose caps changed
+  std::size_t active_flows_ = 0;
   // Scratch of one solve.
   std::vector<FlowIndex> component_;
   std::vector<PortIndex> component_ports_;

@@ -79,12 +79,14 @@ struct Path {
 // The fastest that bytes flow in any stretch of the transfer.
 BytesPerSecond Cap(const Path& path) { return std::min(path.bandwidth, path.nic_bandwidth); }
 
-// Time in which nothing moves, such that latency + X / cap is the whole.
-Duration Latency(const Path& path, Bytes work) {
+// The whole of a transfer alone.
+Duration Alone(const Path& path, Bytes work) {
   const Duration ramped = Ramp(path.gamma, work) + work / path.bandwidth;
-  const Duration whole = std::max(ramped, work / path.nic_bandwidth);
-  return std::max(Duration(0), path.alpha) + (whole - work / Cap(path));
+  return std::max(Duration(0), path.alpha) + std::max(ramped, work / path.nic_bandwidth);
 }
+
+// Time in which nothing moves, such that latency + X / cap is the whole.
+Duration Latency(const Path& path, Bytes work) { return Alone(path, work) - work / Cap(path); }
 
 Path FromLaw(const Law& law) {
   return {.alpha = law.alpha,
@@ -227,14 +229,38 @@ Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p, const Col
   return path;
 }
 
+// Bandwidth of the narrowest port, all of it: the bound that no transfer beats.
+BytesPerSecond PortBound(const Path& path, const PortCapacities& ports) {
+  double bound = 1e30;
+  if (path.nvlink_load > 0.0) bound = std::min(bound, ports.nvlink.value() / path.nvlink_load);
+  if (path.nic_load > 0.0) bound = std::min(bound, ports.nic.value() / path.nic_load);
+  return BytesPerSecond(bound);
+}
+
+// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes
+// exactly `alone`.
+BytesPerSecond OnRateGrid(BytesPerSecond rate) {
+  return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
+}
+
+// The path through these ports: no stage of it is faster than they are, and rates are on the grid.
+// Before any choice between paths, so that the choice is by the time that comes out, and with wider
+// ports no time rises.
+Path Within(Path path, const PortCapacities& ports) {
+  const BytesPerSecond bound = PortBound(path, ports);
+  path.bandwidth = OnRateGrid(std::min(path.bandwidth, bound));
+  path.nic_bandwidth = OnRateGrid(path.nic_bandwidth);
+  return path;
+}
+
 Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work,
-                 const CollectiveConstants& c, const PortCapacities& ports) {
+                 const CollectiveConstants& c, const PortCapacities& ports, bool ideal) {
   switch (shape.collective.kind) {
     case CollectiveKind::kAllReduce: {
-      const Path ring = RingPath(p, 2, c, ports);
-      const Path tree = TreePath(p, c, ports);
-      const auto time = [&](const Path& path) { return Latency(path, work) + work / Cap(path); };
-      return time(tree) < time(ring) ? tree : ring;
+      const Path ring = Within(RingPath(p, 2, c, ports), ports);
+      const Path tree = Within(TreePath(p, c, ports), ports);
+      if (ideal) return PortBound(tree, ports) > PortBound(ring, ports) ? tree : ring;
+      return Alone(tree, work) < Alone(ring, work) ? tree : ring;
     }
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
@@ -251,20 +277,6 @@ Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work
     }
   }
   return {};
-}
-
-// Bandwidth of the narrowest port, all of it: the bound that no transfer beats.
-BytesPerSecond PortBound(const Path& path, const PortCapacities& ports) {
-  double bound = 1e30;
-  if (path.nvlink_load > 0.0) bound = std::min(bound, ports.nvlink.value() / path.nvlink_load);
-  if (path.nic_load > 0.0) bound = std::min(bound, ports.nic.value() / path.nic_load);
-  return BytesPerSecond(bound);
-}
-
-// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes
-// exactly `alone`.
-BytesPerSecond OnRateGrid(BytesPerSecond rate) {
-  return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
 }
 
 const Footprint& FootprintOf(const TransferShape& shape, const GroupPlacement& placement,
@@ -300,14 +312,16 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   const double factor = BusFactor(shape.collective.kind, placement.ranks) * shape.fraction;
   cost.work = quadrille::Scale(shape.collective.bytes, factor);
   if (placement.ranks == 1 || cost.work.value() == 0) return cost;
-  Path path = placement.nodes == 1 ? NvlinkPath(shape, placement.ranks, cost.work, constants)
-                                   : NetworkPath(shape, placement, cost.work, constants, ports);
+  const bool ideal = fidelity == Fidelity::kIdeal;
+  Path path = placement.nodes == 1
+                  ? NvlinkPath(shape, placement.ranks, cost.work, constants)
+                  : NetworkPath(shape, placement, cost.work, constants, ports, ideal);
   path.alpha += constants.host_latency;
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
                   static_cast<int>(shape.collective.kind), placement.nodes);
-  const bool ideal = fidelity == Fidelity::kIdeal;
-  cost.cap = OnRateGrid(ideal ? bound : std::min(Cap(path), bound));
+  path = Within(path, ports);
+  cost.cap = ideal ? OnRateGrid(bound) : Cap(path);
   cost.latency = ideal ? Duration(0) : Latency(path, cost.work);
   cost.alone = cost.latency + cost.work / cost.cap;
   cost.nvlink_load = path.nvlink_load;

@@ -130,6 +130,7 @@ struct Kernel {
   // whether the second action of a fused pair does.
   std::uint32_t identity = 0;
   bool second_of_pair = false;
+  bool expert = false;  // its work is the tokens that the experts of this GPU get
 };
 
 struct RankProgram {

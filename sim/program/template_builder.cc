@@ -275,6 +275,7 @@ class ActionStream {
     program_.kernels.push_back(kernel);
     program_.kernels.back().identity = identity;
     program_.kernels.back().second_of_pair = second_of_pair_;
+    program_.kernels.back().expert = op.kind == model::OperationKind::kGroupedGemm;
     return Emit(instruction, waits, kernel.duration);
   }
 

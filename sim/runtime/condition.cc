@@ -12,22 +12,43 @@ namespace {
 // goes.
 constexpr double kSlowest = 0.1;
 
-bool Touches(const Perturbation& perturbation, RankId rank) {
-  return perturbation.ranks.empty() ||
-         std::find(perturbation.ranks.begin(), perturbation.ranks.end(), rank) !=
-             perturbation.ranks.end();
+// Nor do experts that nobody likes get less than this share of the mean.
+constexpr double kLeastExpertLoad = 0.05;
+
+bool SpeaksOfRanks(PerturbationKind kind) { return kind < PerturbationKind::kNicDown; }
+
+double ExpertDraw(const RankCondition& condition, std::int32_t index, std::int16_t layer) {
+  const double draw = Normal(Hash(condition.expert_seed, index, layer));
+  return std::max(kLeastExpertLoad, 1.0 + condition.expert_sigma * draw);
 }
 
 }  // namespace
 
-void GroupCondition::Join(const RankCondition& member) {
+bool Touches(const Perturbation& perturbation, RankId rank) {
+  return perturbation.ranks.empty() ||
+         std::binary_search(perturbation.ranks.begin(), perturbation.ranks.end(), rank);
+}
+
+void GroupCondition::Join(const RankCondition& member, bool moves_tokens) {
   nic = std::min(nic, member.nic);
   nvlink = std::min(nvlink, member.nvlink);
   extra_latency = std::max(extra_latency, member.extra_latency);
+  if (!moves_tokens || member.expert_sigma == 0.0) return;
+  const auto same = [&](const RankCondition& other) {
+    return other.expert_index == member.expert_index;
+  };
+  if (std::none_of(experts.begin(), experts.end(), same)) experts.push_back(member);
 }
 
 network::TransferCost Conditioned(network::TransferCost cost, const GroupCondition& condition,
-                                  const network::PortCapacities& ports) {
+                                  const network::PortCapacities& ports, std::int16_t layer) {
+  if (!condition.experts.empty()) {
+    double fullest = 0.0;
+    for (const RankCondition& member : condition.experts) {
+      fullest = std::max(fullest, ExpertLoad(member, layer));
+    }
+    cost.work = quadrille::Scale(cost.work, fullest);
+  }
   if (cost.nic_load > 0.0) {
     cost.cap = std::min(cost.cap, ports.nic * (condition.nic / cost.nic_load));
   }
@@ -35,8 +56,32 @@ network::TransferCost Conditioned(network::TransferCost cost, const GroupConditi
     cost.cap = std::min(cost.cap, ports.nvlink * (condition.nvlink / cost.nvlink_load));
   }
   cost.latency += condition.extra_latency;
-  cost.alone = cost.latency + cost.work / cost.cap;
+  if (cost.cap.value() > 0.0) cost.alone = cost.latency + cost.work / cost.cap;
   return cost;
+}
+
+double ExpertLoad(const RankCondition& condition, std::int16_t layer) {
+  if (condition.expert_sigma == 0.0) return 1.0;
+  double sum = 0.0;
+  for (std::int32_t i = 0; i < condition.expert_count; ++i) sum += ExpertDraw(condition, i, layer);
+  return ExpertDraw(condition, condition.expert_index, layer) * condition.expert_count / sum;
+}
+
+std::vector<Duration> LaunchDelays(const program::RankProgram& program,
+                                   const RankCondition& condition, RankId rank) {
+  std::vector<Duration> delays;
+  if (condition.launch_delay.count() == 0) return delays;
+  Duration sum{0};
+  for (std::size_t s = 0; s < program.segments.size(); ++s) {
+    if (program.segments[s].role == program::SegmentRole::kFlat) {
+      delays.emplace_back(0);
+      continue;
+    }
+    const double draw = Normal(Hash(condition.launch_seed, rank.value(), s));
+    sum += Scale(condition.launch_delay, draw < 0.0 ? -draw : draw);
+    delays.push_back(sum);
+  }
+  return delays;
 }
 
 Duration KernelDuration(const program::Kernel& kernel, const RankCondition& condition, RankId rank,
@@ -52,6 +97,7 @@ Duration KernelDuration(const program::Kernel& kernel, const RankCondition& cond
                     action.microbatch.value(), action.chunk.value(), action.slice));
     factor *= 1.0 + condition.jitter_sigma * (draw < 0.0 ? -draw : draw);
   }
+  if (kernel.expert) factor *= ExpertLoad(condition, instruction.layer);
   return Scale(kernel.duration, factor);
 }
 
@@ -64,27 +110,49 @@ bool LaunchesBind(const program::RankProgram& program) {
   return false;
 }
 
+void Apply(const Perturbation& perturbation, RankId rank, std::uint64_t seed,
+           RankCondition& condition) {
+  const double factor = perturbation.factor.value();
+  switch (perturbation.kind) {
+    case PerturbationKind::kGpuSpeed: condition.speed *= factor; break;
+    case PerturbationKind::kGpuSpeedSpread: {
+      const double draw = Normal(Hash(seed, perturbation.seed, rank.value()));
+      condition.speed *= std::max(kSlowest, 1.0 + perturbation.sigma.value() * draw);
+      break;
+    }
+    case PerturbationKind::kKernelJitter:
+      condition.jitter_sigma += perturbation.sigma.value();
+      condition.jitter_seed = Hash(condition.jitter_seed, seed, perturbation.seed);
+      break;
+    case PerturbationKind::kNicBandwidth: condition.nic *= factor; break;
+    case PerturbationKind::kNvlinkBandwidth: condition.nvlink *= factor; break;
+    case PerturbationKind::kLinkLatency: condition.extra_latency += perturbation.delay; break;
+    case PerturbationKind::kLaunchJitter:
+      condition.launch_delay += perturbation.delay;
+      condition.launch_seed = Hash(condition.launch_seed, seed, perturbation.seed);
+      break;
+    case PerturbationKind::kExpertImbalance:
+      if (perturbation.expert_count <= 1) break;
+      condition.expert_sigma += perturbation.sigma.value();
+      condition.expert_seed = Hash(condition.expert_seed, seed, perturbation.seed);
+      condition.expert_index = perturbation.expert_index;
+      condition.expert_count = perturbation.expert_count;
+      break;
+    case PerturbationKind::kNicDown:
+    case PerturbationKind::kRailDown:
+    case PerturbationKind::kFabricBandwidth:
+    case PerturbationKind::kFabricDown:
+    case PerturbationKind::kSwitchDown:
+    case PerturbationKind::kBackgroundTraffic: break;
+  }
+}
+
 RankCondition ConditionOf(RankId rank, std::span<const Perturbation> perturbations,
                           std::uint64_t seed) {
   RankCondition condition;
   for (const Perturbation& perturbation : perturbations) {
-    if (!Touches(perturbation, rank)) continue;
-    const double factor = perturbation.factor.value();
-    switch (perturbation.kind) {
-      case PerturbationKind::kGpuSpeed: condition.speed *= factor; break;
-      case PerturbationKind::kGpuSpeedSpread: {
-        const double draw = Normal(Hash(seed, perturbation.seed, rank.value()));
-        condition.speed *= std::max(kSlowest, 1.0 + perturbation.sigma.value() * draw);
-        break;
-      }
-      case PerturbationKind::kKernelJitter:
-        condition.jitter_sigma += perturbation.sigma.value();
-        condition.jitter_seed = Hash(condition.jitter_seed, seed, perturbation.seed);
-        break;
-      case PerturbationKind::kNicBandwidth: condition.nic *= factor; break;
-      case PerturbationKind::kNvlinkBandwidth: condition.nvlink *= factor; break;
-      case PerturbationKind::kLinkLatency: condition.extra_latency += perturbation.delay; break;
-    }
+    if (perturbation.timed() || !Touches(perturbation, rank)) continue;
+    Apply(perturbation, rank, seed, condition);
   }
   return condition;
 }
@@ -95,7 +163,14 @@ std::uint64_t ColourOf(RankId rank, std::span<const Perturbation> perturbations,
   std::uint64_t colour =
       Hash(std::bit_cast<std::uint64_t>(c.speed), std::bit_cast<std::uint64_t>(c.nic),
            std::bit_cast<std::uint64_t>(c.nvlink), c.extra_latency.count());
-  if (c.jitter_sigma > 0.0) colour = Hash(colour, rank.value());
+  if (c.expert_sigma > 0.0) colour = Hash(colour, c.expert_index);
+  if (c.jitter_sigma > 0.0 || c.launch_delay.count() > 0) colour = Hash(colour, rank.value());
+  for (std::size_t i = 0; i < perturbations.size(); ++i) {
+    const Perturbation& perturbation = perturbations[i];
+    if (perturbation.timed() && SpeaksOfRanks(perturbation.kind) && Touches(perturbation, rank)) {
+      colour = Hash(colour, i);
+    }
+  }
   return colour;
 }
 

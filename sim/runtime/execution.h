@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/base/fingerprint.h"
 #include "sim/engine/event_queue.h"
+#include "sim/network/chunk_network.h"
 #include "sim/network/fluid_network.h"
 #include "sim/runtime/condition.h"
 #include "sim/runtime/executor.h"
@@ -95,10 +97,21 @@ struct MemberLane {
   std::uint32_t lane = 0;  // among all lanes of the run
 };
 
-// What a group suffers that is not nominal, and the cost of its transfer under way.
+// What a group suffers, or may at times, and the cost of its transfer under way.
 struct Hardship {
   GroupCondition condition;
+  const network::TransferCost* nominal_cost = nullptr;
   network::TransferCost cost;
+};
+
+// A perturbation that comes and goes, and whom it touches: ranks, or links of the fabric.
+struct Fault {
+  const Window* window = nullptr;
+  const Perturbation* perturbation = nullptr;  // of ranks
+  std::uint32_t fabric_bit = 0;                // of links
+  bool on = false;
+  std::vector<std::uint32_t> ranks{};   // ascending
+  std::vector<std::uint32_t> groups{};  // with a member among them; none when only kernels suffer
 };
 
 class Executor {
@@ -111,9 +124,12 @@ class Executor {
   void PrepareRanks();
   void PrepareGroups();
   void PrepareNetwork();
+  void PrepareFaults();
+  void PrepareChunks();
+  [[nodiscard]] std::vector<BytesPerSecond> PortCapacities() const;
   [[nodiscard]] const network::TransferCost* FirstCost(std::uint32_t group) const;
-  [[nodiscard]] double LargestCap(std::uint32_t group) const;
   [[nodiscard]] std::vector<network::PortLoad> EndpointLoads(std::uint32_t group) const;
+  void AddFault(Fault fault);
 
   // ---- lanes ----
   LaneState& LaneAt(std::uint32_t rank, program::LaneIndex lane) {
@@ -136,8 +152,9 @@ class Executor {
   // ---- compute ----
   void StartKernel(std::uint32_t rank, LaneState& lane, const program::Instruction& instruction);
   void FinishKernel(std::uint32_t rank);
-  [[nodiscard]] double RateOf(const RankRun& run) const;
+  [[nodiscard]] double RateOf(std::uint32_t rank) const;
   void Hold(std::uint32_t rank, const network::TransferCost& cost, int sign);
+  void ChangeRate(std::uint32_t rank);
   void Mark(std::uint32_t rank, LaneState& lane, const program::Instruction& instruction);
 
   // ---- transfers ----
@@ -149,6 +166,41 @@ class Executor {
   [[nodiscard]] std::span<const MemberLane> MembersOf(const GroupRun& group) const {
     return {members_.data() + group.member_begin, group.member_count};
   }
+
+  // What launch jitter has made the launches of a segment late by.
+  [[nodiscard]] Duration LaunchDelay(std::uint32_t rank, std::uint32_t segment) const {
+    const std::vector<Duration>& delays = launch_delays_[rank];
+    return delays.empty() ? Duration(0) : delays[segment];
+  }
+  [[nodiscard]] network::TransferCost ConditionedCost(std::uint32_t group) const;
+  void PushEnd(std::uint32_t group);
+
+  // ---- chunks ----
+  // What a group's transfers of one kind are as chunks.
+  struct ChunkPlan {
+    model::CollectiveKind kind = model::CollectiveKind::kAllReduce;
+    std::int32_t steps = 1;
+    std::vector<network::ChunkEdge> edges;
+  };
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> DomainsOf(std::uint32_t group) const;
+  [[nodiscard]] std::vector<network::ChunkRoute> ChunkRoutes(std::uint32_t from, std::uint32_t to,
+                                                             bool near, double nvlink,
+                                                             double nic) const;
+  [[nodiscard]] ChunkPlan PlanChunks(std::uint32_t group, model::CollectiveKind kind) const;
+  void AppendRing(const std::vector<std::vector<std::uint32_t>>& domains, std::size_t channel,
+                  std::size_t channels, const network::TransferCost& cost, ChunkPlan& plan) const;
+  [[nodiscard]] std::size_t ShapeOf(std::uint32_t group) const;
+  void BeginChunks(std::uint32_t group);
+  void AwaitChunks();
+  void AdvanceChunks();
+
+  // ---- faults ----
+  void BeginFaults();
+  void SetFault(Fault& fault, bool on);
+  void Toggle(std::uint32_t fault);
+  void UpdateRank(std::uint32_t rank);
+  void UpdateGroup(std::uint32_t group);
+  void UpdateFabric();
 
   // ---- accounts ----
   void AccountGap(std::uint32_t rank, const LaneState& lane) {
@@ -178,7 +230,18 @@ class Executor {
   std::vector<GroupRun> groups_;
   std::vector<Hardship> hardships_;  // by group
   std::vector<MemberLane> members_;
+  std::vector<std::vector<Duration>> launch_delays_;  // by rank and segment; empty: none
+  std::vector<Fault> faults_;
+  std::size_t pending_faults_ = 0;  // of the events in the queue
+  std::vector<double> paces_;  // by rank, what faults leave of its speed; empty without faults
   network::FluidNetwork network_{{}, 0};
+  bool has_ports_ = false;
+  network::ChunkNetwork chunks_{{}, 0};
+  bool has_chunks_ = false;
+  std::vector<ChunkPlan> chunk_plans_;  // by group
+  std::vector<network::FlowIndex> finished_chunks_;
+  std::optional<TimePoint> chunk_event_;
+  std::uint32_t fabric_state_ = 0;  // which of the fabric's windows are open, by bit
   engine::EventQueue queue_;
   engine::EventQueue::Key hand_ =
       0;  // the latest pushed event, held back: often it is the next one

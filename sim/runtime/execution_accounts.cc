@@ -113,6 +113,8 @@ Diagnostics Executor::Diagnose() const {
         const GroupRun& group = groups_[static_cast<std::size_t>(lane.group)];
         why = fmt::format("for {} of {} members of its group", group.member_count - group.arrived,
                           group.member_count);
+      } else if (lane.status == Status::kRunning) {
+        why = "for bandwidth: its links are down for good";
       } else {
         const LaneState& on = lanes_[ranks_[r].first_lane + lane.blocked_on];
         why = fmt::format("for completion {} of lane '{}', which has {}", lane.target,

@@ -15,18 +15,40 @@ using schedules::ActionKind;
 
 }  // namespace
 
+BytesPerSecond FastestTransfer(const program::Program& program,
+                               std::span<const network::TransferCost> costs, std::uint32_t index) {
+  const program::Group& group = program.groups[index];
+  const program::GroupMember& member = program.members[group.member_begin];
+  const program::RankProgram& rank_program = program.programs[program.ranks[member.rank].program];
+  BytesPerSecond cap;
+  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
+    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      cap = std::max(cap, costs[body.instructions[i].cost * program.placements.size() +
+                                static_cast<std::size_t>(group.placement)]
+                              .cap);
+    }
+  }
+  return cap;
+}
+
 Executor::Executor(const program::Program& program, const Machine& machine,
                    const RunOptions& options)
     : program_(program), machine_(machine), options_(options) {
   if (options.shuffle_ties != 0) tie_mask_ = static_cast<std::uint32_t>(Mix(options.shuffle_ties));
   PrepareRanks();
   PrepareGroups();
+  const network::Fidelity fidelity = machine_.network.fidelity;
+  has_ports_ = fidelity == network::Fidelity::kEndpoint || fidelity == network::Fidelity::kFlow;
+  has_chunks_ = fidelity == network::Fidelity::kChunk;
+  PrepareFaults();
   PrepareNetwork();
 }
 
 void Executor::PrepareRanks() {
   ranks_.resize(program_.ranks.size());
   result_.ranks.resize(program_.ranks.size());
+  bool late = false;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankRun& run = ranks_[r];
     const program::SimulatedRank& simulated = program_.ranks[r];
@@ -42,6 +64,8 @@ void Executor::PrepareRanks() {
       lanes_.push_back(state);
       total_operations_ += run.program->lane_totals[lane];
     }
+    launch_delays_.push_back(LaunchDelays(*run.program, conditions_[r], simulated.rank));
+    late = late || !launch_delays_.back().empty();
     launches_bind_ = launches_bind_ || LaunchesBind(*run.program);
     for (const Segment& segment : run.program->segments) {
       if (segment.role != SegmentRole::kAction) continue;
@@ -51,6 +75,8 @@ void Executor::PrepareRanks() {
           segment.slot.second && segment.slot.second->kind == ActionKind::kForward ? 1 : 0;
     }
   }
+  if (!late) launch_delays_.clear();
+  launches_bind_ = launches_bind_ || late;
   for (std::uint32_t rank : options_.recorded) ranks_[rank].recorded = true;
 }
 
@@ -66,7 +92,10 @@ void Executor::PrepareGroups() {
     groups_[g].member_begin = group.member_begin;
     groups_[g].member_count = group.member_count;
     GroupCondition& condition = hardships_[g].condition;
-    for (const MemberLane& member : MembersOf(groups_[g])) condition.Join(conditions_[member.rank]);
+    const bool moves_tokens = group.axis == model::Axis::kExpert;
+    for (const MemberLane& member : MembersOf(groups_[g])) {
+      condition.Join(conditions_[member.rank], moves_tokens);
+    }
     groups_[g].nominal = condition.nominal();
   }
 }
@@ -88,24 +117,6 @@ const network::TransferCost* Executor::FirstCost(std::uint32_t g) const {
     }
   }
   return nullptr;
-}
-
-// The fastest that any transfer of a group goes.
-double Executor::LargestCap(std::uint32_t g) const {
-  const program::Group& group = program_.groups[g];
-  const program::GroupMember& member = program_.members[group.member_begin];
-  const program::RankProgram& rank_program = *ranks_[member.rank].program;
-  double cap = 0.0;
-  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
-    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
-    for (std::uint32_t i = run.begin; i < run.end; ++i) {
-      cap = std::max(cap, machine_
-                              .costs[body.instructions[i].cost * program_.placements.size() +
-                                     static_cast<std::size_t>(group.placement)]
-                              .cap.value());
-    }
-  }
-  return cap;
 }
 
 // Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;
@@ -131,17 +142,21 @@ std::vector<network::PortLoad> Executor::EndpointLoads(std::uint32_t g) const {
 }
 
 void Executor::PrepareNetwork() {
-  const network::Fidelity fidelity = machine_.network.fidelity;
-  if (fidelity != network::Fidelity::kEndpoint && fidelity != network::Fidelity::kFlow) return;
-  std::vector<BytesPerSecond> capacities;
-  for (const RankCondition& condition : conditions_) {
-    const BytesPerSecond nvlink = machine_.ports.nvlink * condition.nvlink;
-    const BytesPerSecond nic = machine_.ports.nic * condition.nic;
-    capacities.insert(capacities.end(), {nvlink, nvlink, nic, nic});
+  if (has_chunks_) return PrepareChunks();
+  if (!has_ports_) {
+    // Nothing is shared, but a transfer whose bandwidth comes and goes is a fluid all the same.
+    if (!faults_.empty()) network_ = network::FluidNetwork({}, groups_.size());
+    return;
   }
+  std::vector<BytesPerSecond> capacities = PortCapacities();
   std::vector<std::vector<network::PortLoad>> loads(groups_.size());
-  for (std::uint32_t g = 0; g < groups_.size(); ++g) loads[g] = EndpointLoads(g);
-  if (fidelity == network::Fidelity::kFlow) {
+  std::vector<double> tightest(groups_.size(), 0.0);
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    loads[g] = EndpointLoads(g);
+    for (const network::PortLoad& load : loads[g]) tightest[g] = std::max(tightest[g], load.load);
+  }
+  const std::size_t endpoint_ports = capacities.size();
+  if (machine_.network.fidelity == network::Fidelity::kFlow) {
     for (const FabricEdge& edge : machine_.fabric) {
       for (const auto& [group, load] : edge.loads) {
         loads[group].push_back({static_cast<network::PortIndex>(capacities.size()), load});
@@ -152,16 +167,36 @@ void Executor::PrepareNetwork() {
   // A port whose groups all fit at full caps can never throttle anybody.
   std::vector<double> demand(capacities.size(), 0.0);
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    const double cap = LargestCap(g);
+    const double cap = FastestTransfer(program_, machine_.costs, g).value();
     for (const network::PortLoad& load : loads[g]) demand[load.port] += cap * load.load;
   }
   network_ = network::FluidNetwork(capacities, groups_.size());
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    network_.Describe(g, loads[g]);
+    network_.Describe(g, loads[g], tightest[g]);
     for (const network::PortLoad& load : loads[g]) {
       groups_[g].fluid = groups_[g].fluid || demand[load.port] > capacities[load.port].value();
     }
   }
+  if (endpoint_ports < capacities.size() && !machine_.fabric_windows.empty()) UpdateFabric();
+}
+
+// Of each rank: NVLink out and in, NIC out and in.
+std::vector<BytesPerSecond> Executor::PortCapacities() const {
+  std::vector<BytesPerSecond> capacities;
+  for (const RankCondition& condition : conditions_) {
+    const BytesPerSecond nvlink = machine_.ports.nvlink * condition.nvlink;
+    const BytesPerSecond nic = machine_.ports.nic * condition.nic;
+    capacities.insert(capacities.end(), {nvlink, nvlink, nic, nic});
+  }
+  return capacities;
+}
+
+void Executor::PrepareChunks() {
+  std::vector<BytesPerSecond> capacities = PortCapacities();
+  capacities.insert(capacities.end(), machine_.chunk.links.begin(), machine_.chunk.links.end());
+  chunks_ = network::ChunkNetwork(std::move(capacities), groups_.size());
+  chunk_plans_.resize(groups_.size());
+  for (GroupRun& group : groups_) group.fluid = true;
 }
 
 }  // namespace quadrille::runtime

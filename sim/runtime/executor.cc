@@ -96,11 +96,11 @@ void Executor::Dispatch(const Event& event) {
       ++result_.solves;
       network_.Solve(now_, [&](network::FlowIndex flow) {
         ++groups_[flow].generation;
-        Push(Phase::kCompletion, ranks + flow, network_.FinishTime(flow), groups_[flow].generation);
+        PushEnd(flow);
       });
       break;
-    case Phase::kFault:
-    case Phase::kSample: break;
+    case Phase::kFault: Toggle(event.entity); break;
+    case Phase::kSample: AdvanceChunks(); break;
   }
 }
 
@@ -136,6 +136,7 @@ void Executor::Drain() {
 }
 
 Result<program::RunResult> Executor::Run() {
+  BeginFaults();
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     const auto lanes = static_cast<LaneIndex>(ranks_[rank].program->lanes.size());
     for (LaneIndex lane = 0; lane < lanes; ++lane) {
@@ -203,7 +204,8 @@ bool Executor::AwaitsLaunch(std::uint32_t rank, LaneIndex index, LaneState& lane
                             const Instruction& instruction) {
   const RankRun& run = ranks_[rank];
   const Segment& segment = run.program->segments[lane.segment];
-  const TimePoint launch(segment.launch_base + instruction.launch_offset + run.host_shift);
+  TimePoint launch(segment.launch_base + instruction.launch_offset + run.host_shift);
+  if (!launch_delays_.empty()) launch += LaunchDelay(rank, lane.segment);
   if (launch <= now_) return false;
   lane.status = Status::kLaunching;
   const auto entity =
@@ -276,16 +278,19 @@ void Executor::Complete(std::uint32_t rank, LaneIndex index, LaneState& lane) {
 
 // ---- compute ----
 
-double Executor::RateOf(const RankRun& run) const {
-  if (run.held_multiprocessors == 0) return 1.0;
+double Executor::RateOf(std::uint32_t rank) const {
+  const RankRun& run = ranks_[rank];
+  const double pace = paces_.empty() ? 1.0 : paces_[rank];
+  if (run.held_multiprocessors == 0) return pace;
   if (run.kernel->memory_bound) {
-    return std::max(kSlowestRate, 1.0 - run.held_memory / machine_.memory_bandwidth.value());
+    const double left = 1.0 - run.held_memory / machine_.memory_bandwidth.value();
+    return pace * std::max(kSlowestRate, left);
   }
   // Communication takes the SMs that the kernel leaves free first.
   const std::int32_t margin = machine_.multiprocessor_margin;
   const std::int32_t taken = std::max(0, run.held_multiprocessors - margin);
-  return std::max(kSlowestRate,
-                  1.0 - static_cast<double>(taken) / (machine_.multiprocessors - margin));
+  const double left = 1.0 - static_cast<double>(taken) / (machine_.multiprocessors - margin);
+  return pace * std::max(kSlowestRate, left);
 }
 
 void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instruction& instruction) {
@@ -300,7 +305,7 @@ void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instructio
     nominal = KernelDuration(*run.kernel, conditions_[rank], program_.ranks[rank].rank, instruction,
                              run.program->segments[lane.segment]);
   }
-  run.rate = RateOf(run);
+  run.rate = RateOf(rank);
   run.remaining = static_cast<double>(nominal.count());
   run.updated = now_;
   run.finish = now_ + (run.rate == 1.0 ? nominal : FromPicoseconds(run.remaining / run.rate));
@@ -335,8 +340,13 @@ void Executor::Hold(std::uint32_t rank, const network::TransferCost& cost, int s
   run.held_multiprocessors += sign * cost.multiprocessors;
   run.held_memory =
       run.held_multiprocessors == 0 ? 0.0 : run.held_memory + sign * cost.memory_traffic.value();
-  if (run.kernel == nullptr) return;
-  const double rate = RateOf(run);
+  if (run.kernel != nullptr) ChangeRate(rank);
+}
+
+// The kernel that runs on a rank goes on at its present rate, with what is left of it.
+void Executor::ChangeRate(std::uint32_t rank) {
+  RankRun& run = ranks_[rank];
+  const double rate = RateOf(rank);
   if (rate == run.rate) return;
   run.remaining -= static_cast<double>((now_ - run.updated).count()) * run.rate;
   run.remaining = std::max(0.0, run.remaining);
@@ -364,7 +374,10 @@ void Executor::Mark(std::uint32_t rank, LaneState& lane, const Instruction& inst
   const auto forward = [](const schedules::Action& a) { return a.kind == ActionKind::kForward; };
   if (instruction.kind == InstructionKind::kBegin) {
     span.begin = now_;
-    if (segment.host_waits) run.host_shift = now_.time_since_epoch() - segment.launch_base;
+    if (segment.host_waits) {
+      run.host_shift = now_.time_since_epoch() - segment.launch_base;
+      if (!launch_delays_.empty()) run.host_shift -= LaunchDelay(rank, index);
+    }
     if (!action) return;
     run.inside_action = true;
     if (!forward(segment.slot.first) || (segment.slot.second && !forward(*segment.slot.second))) {
@@ -396,9 +409,9 @@ void Executor::Post(LaneState& lane, const Instruction& instruction) {
 void Executor::StartTransfer(std::uint32_t g) {
   GroupRun& group = groups_[g];
   if (!group.nominal) {
-    Hardship& hardship = hardships_[g];
-    hardship.cost = Conditioned(*group.cost, hardship.condition, machine_.ports);
-    group.cost = &hardship.cost;
+    hardships_[g].nominal_cost = group.cost;
+    hardships_[g].cost = ConditionedCost(g);
+    group.cost = &hardships_[g].cost;
   }
   const network::TransferCost& cost = *group.cost;
   for (const MemberLane& member : MembersOf(group)) {
@@ -417,8 +430,15 @@ void Executor::StartTransfer(std::uint32_t g) {
 
 // The latency is over and bytes begin to move.
 void Executor::BeginFlow(std::uint32_t g) {
+  if (has_chunks_) return BeginChunks(g);
   const network::TransferCost& cost = *groups_[g].cost;
   if (network_.Start(g, static_cast<double>(cost.work.value()), cost.cap, now_)) RequestSolve();
+  PushEnd(g);
+}
+
+// The end of a fluid at its present rate; none while it is stopped.
+void Executor::PushEnd(std::uint32_t g) {
+  if (network_.Stopped(g)) return;
   Push(Phase::kCompletion, static_cast<std::uint32_t>(ranks_.size()) + g, network_.FinishTime(g),
        groups_[g].generation);
 }
@@ -433,7 +453,7 @@ void Executor::RequestSolve() {
 void Executor::FinishTransfer(std::uint32_t g) {
   GroupRun& group = groups_[g];
   const network::TransferCost& cost = *group.cost;
-  if (group.fluid && cost.work.value() > 0 && network_.Finish(g)) RequestSolve();
+  if (group.fluid && !has_chunks_ && cost.work.value() > 0 && network_.Finish(g)) RequestSolve();
   group.arrived = 0;
   for (const MemberLane& member : MembersOf(group)) {
     LaneState& lane = lanes_[member.lane];

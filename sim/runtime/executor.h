@@ -16,9 +16,11 @@
 // an error that names every blocked rank, instruction and counter.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,23 @@ struct FabricEdge {
   BytesPerSecond capacity;
   std::vector<std::pair<std::uint32_t, double>>
       loads;  // (index into Program::groups, load), ascending
+  // For which states of Machine::fabric_windows this is so (bit i: the i-th is open), ascending;
+  // empty: for all.
+  std::vector<std::uint32_t> states{};
+  std::string name{};  // of one of the links that are alike
+
+  [[nodiscard]] bool InForce(std::uint32_t state) const {
+    return states.empty() || std::binary_search(states.begin(), states.end(), state);
+  }
+};
+
+// Where real ranks are and which links join them, for fidelity chunk. Without functions, members of
+// a group fill domains in order and nothing lies between NICs.
+struct ChunkFabric {
+  std::function<std::int32_t(RankId)> domain_of;
+  // Indices into `links` of the `way`-th way between two ranks of different domains.
+  std::function<std::vector<std::uint32_t>(RankId from, RankId to, std::int32_t way)> route;
+  std::vector<BytesPerSecond> links;
 };
 
 // Everything that turns a program's indices into durations.
@@ -47,7 +66,9 @@ struct Machine {
   std::vector<network::TransferCost> costs;
   network::PortCapacities ports;
   network::NetworkOptions network;
-  std::vector<FabricEdge> fabric;  // fidelity flow only
+  std::vector<FabricEdge> fabric;      // fidelity flow only
+  std::vector<Window> fabric_windows;  // of what comes and goes on the fabric, at most 31
+  ChunkFabric chunk;                   // fidelity chunk only
   std::int32_t multiprocessors = 132;
   // Of these, those that GEMM and attention kernels leave free anyway: their durations count it.
   std::int32_t multiprocessor_margin = 0;
@@ -69,6 +90,11 @@ struct RunOptions {
 // Runs `program` once. An error is a deadlock, with its diagnosis.
 [[nodiscard]] Result<program::RunResult> Execute(const program::Program& program,
                                                  const Machine& machine, const RunOptions& options);
+
+// The highest cap of any transfer of a group: index into program.groups. Zero when it has none.
+[[nodiscard]] BytesPerSecond FastestTransfer(const program::Program& program,
+                                             std::span<const network::TransferCost> costs,
+                                             std::uint32_t group);
 
 // The cost of every (shape, placement) of `program`.
 [[nodiscard]] std::vector<network::TransferCost> PriceTransfers(

@@ -173,7 +173,9 @@ void Sweep::AwaitLaunch(const Lane& lane, std::int64_t* starts) {
   if (segment.role == program::SegmentRole::kFlat) return;
   const std::int64_t launch = (segment.launch_base + lane.next->launch_offset).count();
   for (std::uint32_t s = 0; s < column.width; ++s) {
-    starts[s] = std::max(starts[s], launch + slots_[column.first_slot + s].host_shift);
+    const Slot& slot = slots_[column.first_slot + s];
+    const std::int64_t late = slot.LaunchDelay((lane.run - 1)->segment);
+    starts[s] = std::max(starts[s], launch + late + slot.host_shift);
   }
 }
 
@@ -203,7 +205,8 @@ void Sweep::Mark(const Lane& lane, const std::int64_t* times) {
     Slot& slot = slots_[column.first_slot + s];
     program::ActionSpan& span = result_.ranks[slot.rank].spans[index];
     (begins ? span.begin : span.end) = TimePoint(Duration(times[s]));
-    if (begins && segment.host_waits) slot.host_shift = times[s] - segment.launch_base.count();
+    if (!begins || !segment.host_waits) continue;
+    slot.host_shift = times[s] - segment.launch_base.count() - slot.LaunchDelay(index);
   }
 }
 
@@ -221,12 +224,14 @@ void Sweep::Post(Lane& lane, const std::int64_t* starts) {
 // All have posted: each group's transfer ends a fixed time after the last of its own members.
 void Sweep::Meet(Meeting& meeting, std::uint32_t shape) {
   meeting.arrived = 0;
+  const std::int16_t layer = lanes_[meeting.lanes.front()].next->layer;
   const network::TransferCost* costs = machine_.costs.data() + shape * program_.placements.size();
   for (std::uint32_t g : meeting.groups) {
     const network::TransferCost& cost = costs[program_.groups[g].placement];
     const GroupCondition& condition = conditions_[g];
     latest_[g] +=
-        (condition.nominal() ? cost.alone : Conditioned(cost, condition, machine_.ports).alone)
+        (condition.nominal() ? cost.alone
+                             : Conditioned(cost, condition, machine_.ports, layer).alone)
             .count();
   }
   for (std::uint32_t l : meeting.lanes) {
@@ -278,6 +283,11 @@ void Sweep::WakeWaiters(Lane& lane) {
 
 Result<program::RunResult> EvaluateStatic(const program::Program& program, const Machine& machine,
                                           const RunOptions& options) {
+  for (const Perturbation& perturbation : options.perturbations) {
+    if (!perturbation.timed()) continue;
+    return Error("a perturbation with a window needs the event-driven executor: the sweep knows "
+                 "durations only beforehand");
+  }
   Sweep side_by_side(program, machine, options, Columns::kPerProgram);
   if (side_by_side.Run()) return side_by_side.Conclude();
   Sweep one_by_one(program, machine, options, Columns::kPerRank);

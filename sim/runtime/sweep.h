@@ -88,6 +88,11 @@ class Sweep {
     std::uint32_t entity = 0;  // its first lane in a run of all ranks, for the fingerprint
     std::int64_t host_shift = 0;
     RankCondition condition;
+    std::vector<Duration> launch_delays{};  // by segment; empty without launch jitter
+
+    [[nodiscard]] std::int64_t LaunchDelay(std::uint32_t segment) const {
+      return launch_delays.empty() ? 0 : launch_delays[segment].count();
+    }
   };
 
   // Lanes whose k-th transfers complete together: those that share a group, directly or by others.

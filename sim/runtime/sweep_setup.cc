@@ -62,7 +62,9 @@ void Sweep::PrepareColumns(Columns columns) {
     }
     const RankCondition condition =
         ConditionOf(program_.ranks[r].rank, options_.perturbations, options_.seed);
-    slots_.push_back({r, entities[r], 0, condition});
+    slots_.push_back(
+        {r, entities[r], 0, condition, LaunchDelays(*body, condition, program_.ranks[r].rank)});
+    launches_bind_ = launches_bind_ || !slots_.back().launch_delays.empty();
     ++columns_.back().width;
     columns_.back().nominal = columns_.back().nominal && condition.nominal();
   }
@@ -166,7 +168,8 @@ void Sweep::PrepareMeetings() {
     }
   };
   each_post([&](std::uint32_t lane, std::uint32_t group, const Slot& slot) {
-    conditions_[group].Join(slot.condition);
+    conditions_[group].Join(slot.condition,
+                            program_.groups[group].axis == model::Axis::kExpert);
     if (seen[group]) sets.Unite(any_lane[group], lane);
     any_lane[group] = lane;
     seen[group] = true;

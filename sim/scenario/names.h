@@ -185,6 +185,14 @@ inline constexpr Named<runtime::PerturbationKind> kPerturbationKinds[] = {
     {"nic_bandwidth", runtime::PerturbationKind::kNicBandwidth},
     {"nvlink_bandwidth", runtime::PerturbationKind::kNvlinkBandwidth},
     {"link_latency", runtime::PerturbationKind::kLinkLatency},
+    {"launch_jitter", runtime::PerturbationKind::kLaunchJitter},
+    {"expert_imbalance", runtime::PerturbationKind::kExpertImbalance},
+    {"nic_down", runtime::PerturbationKind::kNicDown},
+    {"rail_down", runtime::PerturbationKind::kRailDown},
+    {"link_bandwidth", runtime::PerturbationKind::kFabricBandwidth},
+    {"link_down", runtime::PerturbationKind::kFabricDown},
+    {"switch_down", runtime::PerturbationKind::kSwitchDown},
+    {"background_traffic", runtime::PerturbationKind::kBackgroundTraffic},
 };
 inline constexpr Named<topology::NvlinkFabric> kNvlinkFabrics[] = {
     {"none", topology::NvlinkFabric::kNone},

@@ -77,34 +77,6 @@ void LoadDistributed(MapReader& reader, Scenario* scenario) {
   }
 }
 
-runtime::Perturbation LoadPerturbation(MapReader reader) {
-  using Kind = runtime::PerturbationKind;
-  runtime::Perturbation perturbation;
-  if (!reader.present()) return perturbation;
-  reader.Require({"kind"});
-  const bool kind = reader.ReadName("kind", &perturbation.kind, kPerturbationKinds);
-  std::vector<std::int32_t> ranks;
-  reader.Read("ranks", &ranks, kNotNegative);
-  for (std::int32_t rank : ranks) perturbation.ranks.push_back(RankId(rank));
-  const bool random =
-      perturbation.kind == Kind::kGpuSpeedSpread || perturbation.kind == Kind::kKernelJitter;
-  const bool delayed = perturbation.kind == Kind::kLinkLatency;
-  // Which amount a kind has; the others stay unknown keys.
-  if (!kind || random) {
-    reader.Read("sigma", &perturbation.sigma, Zero::kRefused);
-    reader.Read("seed", &perturbation.seed);
-  }
-  if (!kind || delayed) reader.Read("delay", &perturbation.delay, Zero::kRefused);
-  if (!kind || (!random && !delayed)) reader.Read("factor", &perturbation.factor, Zero::kRefused);
-  if (kind && random) reader.Require({"sigma"});
-  if (kind && delayed) reader.Require({"delay"});
-  if (kind && !random && !delayed) reader.Require({"factor"});
-  if (perturbation.sigma.value() > 1.0) reader.Error("sigma", "more than 100 % of the mean");
-  if (perturbation.factor.value() > 100.0) reader.Error("factor", "more than 100 times nominal");
-  reader.Finish();
-  return perturbation;
-}
-
 }  // namespace
 
 void LoadKernels(MapReader reader, Scenario* scenario) {
@@ -192,17 +164,6 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
                   "post receives ahead");
   }
   reader.Finish();
-}
-
-void LoadPerturbations(MapReader& root, Scenario* scenario) {
-  const YamlValue* list = root.Find("perturbations");
-  if (list == nullptr) return;
-  if (!list->is_sequence()) return root.Error("perturbations", "expected a list");
-  for (std::size_t i = 0; i < list->items.size(); ++i) {
-    const std::string path = fmt::format("perturbations.{}", i);
-    scenario->perturbations.push_back(
-        LoadPerturbation(MapReader(&list->items[i], path, &root.findings())));
-  }
 }
 
 }  // namespace quadrille::scenario

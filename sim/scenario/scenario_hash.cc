@@ -280,9 +280,17 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
   dump.Line("placement", order, stride, placement_seed, missing_per_unit);
   for (std::int32_t host : hosts) dump.Line("host", host);
   for (std::int32_t node : missing_nodes) dump.Line("missing", node);
-  for (const auto& [kind, ranks, factor, sigma, delay, seed] : scenario.perturbations) {
-    dump.Line("perturbation", kind, factor, sigma, delay, seed);
+  for (const runtime::Perturbation& perturbation : scenario.perturbations) {
+    const auto& [kind, ranks, factor, sigma, delay, seed, window, nodes, rails, links, switches,
+                 expert_index, expert_count] = perturbation;
+    const auto& [begin, end, period, on] = window;
+    dump.Line("perturbation", kind, factor, sigma, delay, seed, begin, end, period, on,
+              expert_index, expert_count);
     for (RankId rank : ranks) dump.Line("rank", rank.value());
+    for (std::int32_t node : nodes) dump.Line("node", node);
+    for (std::int32_t rail : rails) dump.Line("rail", rail);
+    for (const std::string& link : links) dump.Line("link", link);
+    for (const std::string& name : switches) dump.Line("switch", name);
   }
   dump.Line("run", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
             scenario.kernel_time_factor, scenario.seed);

@@ -271,6 +271,12 @@ bool MapReader::Read(std::string_view key, std::vector<double>* out, Range<doubl
   });
 }
 
+bool MapReader::Read(std::string_view key, std::vector<std::string>* out,
+                     std::string_view example) {
+  return ReadList(key, out, example,
+                  [](std::string_view text) -> Parsed<std::string> { return std::string(text); });
+}
+
 int FindChoice(std::string_view text, std::span<const std::string_view> names,
                std::string* message) {
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -74,6 +74,8 @@ class MapReader {
   bool Read(std::string_view key, std::vector<std::int32_t>* out, Range<std::int32_t> range);
   bool Read(std::string_view key, std::vector<BytesPerSecond>* out);
   bool Read(std::string_view key, std::vector<double>* out, Range<double> range);
+  // `example` is a list as it may be written.
+  bool Read(std::string_view key, std::vector<std::string>* out, std::string_view example);
 
   template <typename E, std::size_t n>
   bool ReadName(std::string_view key, E* out, const Named<E> (&table)[n]) {

@@ -1,17 +1,29 @@
 // Idea. A collective is one flow set; what it loads a link with is found once, from the routes
 // between the GPUs that exchange data: a ring sends X from each NVLink domain to the next, 1 / g of
 // it from each of its g members along their rails; an all-to-all sends X / (n - 1) to every peer in
-// another domain; a message goes from its source to its destination. The router spreads a pair's
-// traffic over spines (adaptive) or hashes its connections to them (ECMP).
+// another domain, less what deduplication saves; a message goes from its source to its destination.
+// The router spreads a pair's traffic over spines (adaptive) or hashes its connections to them
+// (ECMP).
+//
+// Folding. A folded group stands for all real groups of its class, so these must move alike. A link
+// whose groups all fit it at their caps throttles nobody; of the others, like links must be crossed
+// by like groups. So colours of ranks, groups and such links are refined together until they are
+// stable. On a fabric without bottlenecks nothing is split; a lost cable splits what it touches.
 //
 // Invariants: (1) every real group is counted exactly once; (2) the loads of one transfer leaving a
-// domain sum to what its members' NICs carry.
+// domain sum to what its members' NICs carry; (3) two ranks of one class have groups of one colour,
+// lane by lane, and two links of one colour have equal capacity and equal loads by group colour.
 #include "sim/simulate/fabric_loads.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "sim/base/counter_rng.h"
 #include "sim/program/template_builder.h"
 #include "topology/router.h"
 
@@ -20,61 +32,54 @@ namespace {
 
 using program::LaneKind;
 using topology::GpuId;
+using topology::LinkId;
+using topology::LinkKind;
 
-class LoadCollector {
- public:
-  LoadCollector(const topology::Cluster& cluster, topology::RoutingPolicy policy)
-      : cluster_(cluster), router_(cluster, policy) {}
+// Windows of the fabric that may be open in any combination.
+constexpr std::size_t kMostWindows = 31;
+constexpr std::size_t kMostStates = 64;
 
-  // `amount` of X from one GPU to another, for group `group`.
-  void Send(GpuId from, GpuId to, double amount, std::uint32_t group) {
-    for (const topology::LinkShare& share : router_.Spread(from, to)) {
-      const topology::LinkKind kind = cluster_.link(share.link).kind;
-      if (kind != topology::LinkKind::kLeafSpine && kind != topology::LinkKind::kSpineCore)
-        continue;
-      loads_[share.link.value()][group] += amount * share.share;
+bool BetweenSwitches(const topology::Link& link) {
+  return link.kind == LinkKind::kLeafSpine || link.kind == LinkKind::kSpineCore;
+}
+
+topology::RoutingPolicy PolicyOf(const FabricRequest& request) {
+  topology::RoutingPolicy policy;
+  policy.spine = request.options.routing == network::Routing::kEcmp
+                     ? topology::SpineChoice::kEcmp
+                     : topology::SpineChoice::kAdaptive;
+  policy.flows_per_pair = request.options.ecmp_flows_per_pair;
+  policy.seed = request.seed;
+  return policy;
+}
+
+// ---- states ----
+
+// The combinations of open windows that occur: between two edges of windows without a period all is
+// settled, and one with a period may be either way.
+std::set<std::uint32_t> StatesOf(const std::vector<runtime::Window>& windows) {
+  std::set<Duration> edges = {Duration(0)};
+  for (const runtime::Window& window : windows) {
+    edges.insert(window.begin);
+    if (window.end != Duration::max()) edges.insert(window.end);
+  }
+  std::set<std::uint32_t> states;
+  for (Duration at : edges) {
+    std::uint32_t open = 0;
+    std::uint32_t either = 0;
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      if (at < windows[i].begin || at >= windows[i].end) continue;
+      (windows[i].period.count() > 0 ? either : open) |= 1u << i;
+    }
+    for (std::uint32_t some = either;; some = (some - 1) & either) {
+      states.insert(open | some);
+      if (some == 0 || states.size() > kMostStates) break;
     }
   }
+  return states;
+}
 
-  void Ring(const std::vector<std::vector<GpuId>>& domains, std::uint32_t group) {
-    for (std::size_t d = 0; d < domains.size(); ++d) {
-      const std::vector<GpuId>& here = domains[d];
-      const std::vector<GpuId>& next = domains[(d + 1) % domains.size()];
-      for (std::size_t i = 0; i < here.size(); ++i) {
-        Send(here[i], next[i % next.size()], 1.0 / static_cast<double>(here.size()), group);
-      }
-    }
-  }
-
-  void AllToAll(const std::vector<std::vector<GpuId>>& domains, double peers, std::uint32_t group) {
-    for (const auto& from : domains) {
-      for (const auto& to : domains) {
-        if (&from == &to) continue;
-        for (GpuId a : from) {
-          for (GpuId b : to) Send(a, b, 1.0 / peers, group);
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] std::vector<runtime::FabricEdge> Edges() const {
-    std::map<std::pair<double, std::vector<std::pair<std::uint32_t, double>>>, bool> distinct;
-    for (const auto& [link, loads] : loads_) {
-      const double capacity = cluster_.link(topology::LinkId(link)).capacity.value();
-      distinct[{capacity, {loads.begin(), loads.end()}}] = true;
-    }
-    std::vector<runtime::FabricEdge> edges;
-    for (const auto& [key, present] : distinct) {
-      edges.push_back({BytesPerSecond(key.first), key.second});
-    }
-    return edges;
-  }
-
- private:
-  const topology::Cluster& cluster_;
-  topology::Router router_;
-  std::map<std::int32_t, std::map<std::uint32_t, double>> loads_;
-};
+// ---- what groups send ----
 
 bool IsSend(LaneKind kind) {
   return kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
@@ -83,77 +88,345 @@ bool IsReceive(LaneKind kind) {
   return kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
 }
 
-bool IsAllToAll(const program::Program& program, const program::RankProgram& rank_program,
-                std::size_t lane) {
-  if (rank_program.lane_runs[lane].empty()) return false;
+// The collective that a lane carries first; lanes carry transfers of one pattern.
+const model::CollectiveShape* FirstShape(const program::Program& program,
+                                         const program::RankProgram& rank_program,
+                                         std::size_t lane) {
+  if (rank_program.lane_runs[lane].empty()) return nullptr;
   const program::LaneRun& run = rank_program.lane_runs[lane].front();
   const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
-  return program.shapes[body.instructions[run.begin].cost].collective.kind ==
-         model::CollectiveKind::kAllToAll;
+  return &program.shapes[body.instructions[run.begin].cost].collective;
 }
 
-std::vector<std::vector<GpuId>> ByDomain(const topology::Cluster& cluster,
-                                         const std::vector<RankId>& members,
-                                         const std::vector<GpuId>& gpus) {
-  std::map<std::int32_t, std::vector<GpuId>> domains;
-  for (RankId member : members) {
-    const GpuId gpu = gpus[member.index()];
-    domains[cluster.nvlink_domain_of(gpu).value()].push_back(gpu);
-  }
-  std::vector<std::vector<GpuId>> result;
-  for (auto& [domain, local] : domains) result.push_back(std::move(local));
-  return result;
-}
-
-}  // namespace
-
-std::vector<runtime::FabricEdge> FabricLoads(
-    const program::Program& program, const parallel::RankLayout& ranks,
-    const parallel::RankClasses& classes, const topology::Cluster& cluster,
-    const std::vector<GpuId>& gpus, const network::NetworkOptions& options, std::uint64_t seed) {
-  topology::RoutingPolicy policy;
-  policy.spine = options.routing == network::Routing::kEcmp ? topology::SpineChoice::kEcmp
-                                                            : topology::SpineChoice::kAdaptive;
-  policy.flows_per_pair = options.ecmp_flows_per_pair;
-  policy.seed = seed;
-  LoadCollector loads(cluster, policy);
+std::vector<FabricGroup> GroupsOf(const FabricRequest& request) {
+  std::vector<FabricGroup> groups;
   std::map<model::Axis, parallel::ProcessGroups> partitions;
-  for (std::int32_t r = 0; r < ranks.world_size(); ++r) {
+  const program::Program& program = request.program;
+  for (std::int32_t r = 0; r < request.ranks.world_size(); ++r) {
     const RankId rank(r);
-    const auto c = static_cast<std::size_t>(classes.class_of[rank.index()]);
-    const program::SimulatedRank& simulated = program.ranks[c];
+    const program::SimulatedRank& simulated =
+        program.ranks[static_cast<std::size_t>(request.classes.class_of[rank.index()])];
     const program::RankProgram& rank_program = program.programs[simulated.program];
-    for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
+    for (std::uint32_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
       const program::Lane& l = rank_program.lanes[lane];
-      const auto group = static_cast<std::uint32_t>(simulated.group_of_lane[lane]);
-      if (IsReceive(l.kind) ||
-          program.placements[static_cast<std::size_t>(program.groups[group].placement)].nodes ==
-              1) {
-        continue;
-      }
+      const auto group = static_cast<std::size_t>(simulated.group_of_lane[lane]);
+      const auto placement = static_cast<std::size_t>(program.groups[group].placement);
+      if (IsReceive(l.kind) || program.placements[placement].nodes == 1) continue;
       if (IsSend(l.kind)) {
-        loads.Send(gpus[rank.index()], gpus[ranks.AtPipeline(rank, l.peer).index()], 1.0, group);
+        groups.push_back({rank, lane, {rank, request.ranks.AtPipeline(rank, l.peer)}});
         continue;
       }
-      if (!partitions.contains(l.axis)) partitions.emplace(l.axis, ranks.GroupsOf(l.axis));
+      if (!partitions.contains(l.axis)) partitions.emplace(l.axis, request.ranks.GroupsOf(l.axis));
       const parallel::ProcessGroups& partition = partitions.at(l.axis);
       std::vector<RankId> members =
           partition.groups[static_cast<std::size_t>(partition.group_of[rank.index()])];
       std::erase_if(members, [&](RankId member) {
-        const auto other = static_cast<std::size_t>(classes.class_of[member.index()]);
+        const auto other = static_cast<std::size_t>(request.classes.class_of[member.index()]);
         return program::FindLane(program.programs[program.ranks[other].program], l.kind, l.axis) <
                0;
       });
-      if (members.front() != rank) continue;  // its first member speaks for a group
-      const std::vector<std::vector<GpuId>> domains = ByDomain(cluster, members, gpus);
-      if (IsAllToAll(program, rank_program, lane)) {
-        loads.AllToAll(domains, static_cast<double>(members.size() - 1), group);
-      } else {
-        loads.Ring(domains, group);
+      // Its first member speaks for a group.
+      if (members.front() == rank) groups.push_back({rank, lane, std::move(members)});
+    }
+  }
+  return groups;
+}
+
+std::uint32_t ProgramGroupOf(const FabricRequest& request, const FabricGroup& group) {
+  const auto c = static_cast<std::size_t>(request.classes.class_of[group.speaker.index()]);
+  return static_cast<std::uint32_t>(request.program.ranks[c].group_of_lane[group.lane]);
+}
+
+// The links that stand for all between switches: under an even spread over an intact regular
+// fabric, those of one leaf to all its spines are loaded alike, and those of one group's spines to
+// all their cores.
+std::vector<bool> Representatives(const topology::Cluster& cluster) {
+  std::vector<bool> kept(cluster.links().size(), false);
+  const topology::FabricShape& shape = cluster.shape();
+  const auto keep = [&](LinkId link) {
+    kept[link.index()] = true;
+    kept[topology::Cluster::Reverse(link).index()] = true;
+  };
+  for (std::int32_t leaf = 0; leaf < shape.leaves && shape.spines_per_group > 0; ++leaf) {
+    keep(cluster.leaf_up(topology::LeafId(leaf), 0));
+  }
+  for (std::int32_t group = 0; group < shape.spine_groups && shape.cores() > 0; ++group) {
+    keep(cluster.spine_up(group, 0, 0));
+  }
+  return kept;
+}
+
+// Adds up what groups send over the links of one state.
+class LoadCollector {
+ public:
+  // `alike`: no link differs from its like but by where it is.
+  LoadCollector(const FabricRequest& request, std::vector<LinkId> lost, bool alike)
+      : request_(request), router_(request.cluster, PolicyOf(request), lost) {
+    const bool regular =
+        request.cluster.spec().fabric.kind != topology::FabricKind::kEdgeList;
+    if (alike && regular && request.options.routing == network::Routing::kAdaptive) {
+      kept_ = Representatives(request.cluster);
+    }
+  }
+
+  void Collect(const FabricGroup& group, std::uint32_t index) {
+    sums_.clear();
+    const program::Program& program = request_.program;
+    const auto c = static_cast<std::size_t>(request_.classes.class_of[group.speaker.index()]);
+    const program::RankProgram& rank_program = program.programs[program.ranks[c].program];
+    const model::CollectiveShape* shape = FirstShape(program, rank_program, group.lane);
+    const std::vector<std::vector<GpuId>> domains = ByDomain(group.members);
+    if (IsSend(rank_program.lanes[group.lane].kind)) {
+      Send(GpuOf(group.members.front()), GpuOf(group.members.back()), 1.0);
+    } else if (shape != nullptr && shape->kind == model::CollectiveKind::kAllToAll) {
+      const double peers = static_cast<double>(group.members.size()) - 1.0;
+      AllToAll(domains, shape->node_deduplication / peers);
+    } else {
+      Ring(domains);
+    }
+    for (const auto& [link, load] : sums_) loads_[link].emplace_back(index, load);
+  }
+
+  // Two GPUs without any way between them.
+  std::optional<std::pair<GpuId, GpuId>> cut;
+
+  std::map<std::int32_t, std::vector<std::pair<std::uint32_t, double>>> Take() {
+    return std::move(loads_);
+  }
+
+ private:
+  [[nodiscard]] GpuId GpuOf(RankId rank) const { return request_.gpus[rank.index()]; }
+
+  [[nodiscard]] std::vector<std::vector<GpuId>> ByDomain(const std::vector<RankId>& members) const {
+    std::map<std::int32_t, std::vector<GpuId>> domains;
+    for (RankId member : members) {
+      const GpuId gpu = GpuOf(member);
+      domains[request_.cluster.nvlink_domain_of(gpu).value()].push_back(gpu);
+    }
+    std::vector<std::vector<GpuId>> result;
+    for (auto& [domain, local] : domains) result.push_back(std::move(local));
+    return result;
+  }
+
+  // `amount` of X from one GPU to another.
+  void Send(GpuId from, GpuId to, double amount) {
+    const std::span<const topology::LinkShare> shares = router_.Spread(from, to);
+    if (shares.empty() && from != to && !cut) cut = {from, to};
+    for (const topology::LinkShare& share : shares) {
+      if (!kept_.empty() && !kept_[share.link.index()]) continue;
+      if (!BetweenSwitches(request_.cluster.link(share.link))) continue;
+      sums_[share.link.value()] += amount * share.share;
+    }
+  }
+
+  void Ring(const std::vector<std::vector<GpuId>>& domains) {
+    for (std::size_t d = 0; d < domains.size(); ++d) {
+      const std::vector<GpuId>& here = domains[d];
+      const std::vector<GpuId>& next = domains[(d + 1) % domains.size()];
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        Send(here[i], next[i % next.size()], 1.0 / static_cast<double>(here.size()));
       }
     }
   }
-  return loads.Edges();
+
+  void AllToAll(const std::vector<std::vector<GpuId>>& domains, double amount) {
+    for (const auto& from : domains) {
+      for (const auto& to : domains) {
+        if (&from == &to) continue;
+        for (GpuId a : from) {
+          for (GpuId b : to) Send(a, b, amount);
+        }
+      }
+    }
+  }
+
+  const FabricRequest& request_;
+  topology::Router router_;
+  std::vector<bool> kept_;  // empty: all
+  std::map<std::int32_t, double> sums_;  // of the group under way
+  std::map<std::int32_t, std::vector<std::pair<std::uint32_t, double>>> loads_;
+};
+
+// Loads are sums of shares; what differs by rounding alone is equal.
+std::uint64_t LoadKey(double load) {
+  return static_cast<std::uint64_t>(std::llround(load * 0x1p32));
+}
+
+std::size_t Distinct(std::vector<std::uint64_t> colours) {
+  std::sort(colours.begin(), colours.end());
+  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
+}
+
+std::uint64_t HashOfAll(std::uint64_t seed, std::vector<std::uint64_t>& keys) {
+  std::sort(keys.begin(), keys.end());
+  for (std::uint64_t key : keys) seed = Hash(seed, key);
+  return seed;
+}
+
+// A link in one state, with the groups that it can throttle.
+struct TightLink {
+  std::uint64_t colour = 0;
+  const std::vector<std::pair<std::uint32_t, double>>* loads = nullptr;
+};
+
+std::vector<TightLink> TightLinks(const FabricRequest& request, const FabricTraffic& traffic,
+                                  const std::vector<BytesPerSecond>& caps) {
+  std::vector<double> cap_of(traffic.groups.size());
+  for (std::size_t g = 0; g < cap_of.size(); ++g) {
+    cap_of[g] = caps[ProgramGroupOf(request, traffic.groups[g])].value();
+  }
+  std::vector<TightLink> tight;
+  for (const FabricState& state : traffic.states) {
+    for (const auto& [link, loads] : state.loads) {
+      double demand = 0.0;
+      for (const auto& [group, load] : loads) demand += cap_of[group] * load;
+      const double capacity = state.capacities.at(link).value();
+      if (demand <= capacity) continue;
+      tight.push_back({Hash(state.windows, std::bit_cast<std::uint64_t>(capacity)), &loads});
+    }
+  }
+  return tight;
+}
+
+}  // namespace
+
+Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
+  FabricTraffic traffic;
+  traffic.groups = GroupsOf(request);
+  for (const FabricFault& fault : request.faults) {
+    if (!fault.window.always()) traffic.windows.push_back(fault.window);
+  }
+  if (traffic.windows.size() > kMostWindows) {
+    return Error(fmt::format("perturbations: {} windows of the fabric's links; at most {} are kept "
+                             "apart",
+                             traffic.windows.size(), kMostWindows));
+  }
+  const std::set<std::uint32_t> states = StatesOf(traffic.windows);
+  if (states.size() > kMostStates) {
+    return Error(fmt::format("perturbations: the fabric's links flap in more than {} combinations",
+                             kMostStates));
+  }
+  for (std::uint32_t windows : states) {
+    std::vector<LinkId> lost;
+    std::map<std::int32_t, double> factors;
+    double everywhere = 1.0;
+    std::size_t timed = 0;
+    for (const FabricFault& fault : request.faults) {
+      if (!fault.window.always() && (windows >> timed++ & 1u) == 0) continue;
+      lost.insert(lost.end(), fault.lost.begin(), fault.lost.end());
+      if (fault.everywhere) everywhere *= fault.factor;
+      for (LinkId link : fault.thin) factors.emplace(link.value(), 1.0).first->second *= fault.factor;
+    }
+    const bool alike = lost.empty() && factors.empty();
+    LoadCollector collector(request, std::move(lost), alike);
+    for (std::uint32_t g = 0; g < traffic.groups.size(); ++g) collector.Collect(traffic.groups[g], g);
+    if (collector.cut) {
+      const auto name = [&](GpuId gpu) {
+        return request.cluster.NameOf(topology::VertexId(gpu.value()));
+      };
+      return Error(fmt::format("perturbations: with these links lost the fabric is partitioned: "
+                               "no way from {} to {}",
+                               name(collector.cut->first), name(collector.cut->second)));
+    }
+    FabricState state;
+    state.windows = windows;
+    state.loads = collector.Take();
+    for (const auto& [link, loads] : state.loads) {
+      const auto factor = factors.find(link);
+      state.capacities[link] = request.cluster.link(LinkId(link)).capacity *
+                               (everywhere * (factor == factors.end() ? 1.0 : factor->second));
+    }
+    traffic.states.push_back(std::move(state));
+  }
+  return traffic;
+}
+
+parallel::RankClasses RefineByLinks(const FabricRequest& request, const FabricTraffic& traffic,
+                                    const std::vector<BytesPerSecond>& caps,
+                                    const std::vector<parallel::ProcessGroups>& partitions) {
+  parallel::RankClasses classes = request.classes;
+  std::vector<TightLink> links = TightLinks(request, traffic, caps);
+  if (links.empty()) return classes;
+  std::vector<std::uint64_t> groups(traffic.groups.size());
+  std::size_t colours = 0;
+  while (true) {
+    // Groups by their members' classes and the links they cross.
+    std::vector<std::vector<std::uint64_t>> crossed(groups.size());
+    for (const TightLink& link : links) {
+      for (const auto& [group, load] : *link.loads) {
+        crossed[group].push_back(Hash(link.colour, LoadKey(load)));
+      }
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const FabricGroup& group = traffic.groups[g];
+      const auto speaker = static_cast<std::uint64_t>(classes.class_of[group.speaker.index()]);
+      groups[g] = HashOfAll(Hash(speaker, group.lane), crossed[g]);
+    }
+    std::vector<std::uint64_t> keys;
+    std::vector<std::uint64_t> link_colours;
+    for (TightLink& link : links) {
+      keys.clear();
+      for (const auto& [group, load] : *link.loads) keys.push_back(Hash(groups[group], LoadKey(load)));
+      link.colour = HashOfAll(link.colour, keys);
+      link_colours.push_back(link.colour);
+    }
+    // Ranks by their classes and their groups.
+    std::vector<std::vector<std::uint64_t>> joined(classes.class_of.size());
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (crossed[g].empty()) continue;
+      for (RankId member : traffic.groups[g].members) joined[member.index()].push_back(groups[g]);
+    }
+    std::vector<std::uint64_t> ranks(classes.class_of.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      ranks[r] = HashOfAll(static_cast<std::uint64_t>(classes.class_of[r]), joined[r]);
+    }
+    classes = parallel::FoldRanks(ranks, partitions);
+    const std::size_t now = static_cast<std::size_t>(classes.count()) + Distinct(groups) +
+                            Distinct(std::move(link_colours));
+    if (now == colours) return classes;
+    colours = now;
+  }
+}
+
+std::vector<runtime::FabricEdge> FabricEdges(const FabricRequest& request,
+                                             const FabricTraffic& traffic) {
+  std::vector<std::uint32_t> group_of;
+  for (const FabricGroup& group : traffic.groups) group_of.push_back(ProgramGroupOf(request, group));
+  using Loads = std::vector<std::pair<std::uint32_t, double>>;
+  struct Pattern {
+    std::set<std::uint32_t> states;
+    std::int32_t link = 0;
+  };
+  std::map<std::pair<double, std::vector<std::pair<std::uint32_t, std::uint64_t>>>,
+           std::pair<Pattern, Loads>>
+      patterns;
+  for (const FabricState& state : traffic.states) {
+    for (const auto& [link, loads] : state.loads) {
+      std::map<std::uint32_t, double> sums;
+      for (const auto& [group, load] : loads) sums[group_of[group]] += load;
+      std::vector<std::pair<std::uint32_t, std::uint64_t>> key;
+      for (const auto& [group, load] : sums) key.emplace_back(group, LoadKey(load));
+      auto& [pattern, kept] = patterns[{state.capacities.at(link).value(), std::move(key)}];
+      if (kept.empty()) {
+        pattern.link = link;
+        kept.assign(sums.begin(), sums.end());
+      }
+      pattern.states.insert(state.windows);
+    }
+  }
+  std::vector<runtime::FabricEdge> edges;
+  for (auto& [key, value] : patterns) {
+    auto& [pattern, loads] = value;
+    runtime::FabricEdge edge;
+    edge.capacity = BytesPerSecond(key.first);
+    edge.loads = std::move(loads);
+    if (pattern.states.size() < traffic.states.size()) {
+      edge.states.assign(pattern.states.begin(), pattern.states.end());
+    }
+    edge.name = request.cluster.NameOf(LinkId(pattern.link));
+    edges.push_back(std::move(edge));
+  }
+  return edges;
 }
 
 }  // namespace quadrille::simulate

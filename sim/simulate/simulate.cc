@@ -14,8 +14,10 @@
 #include "sim/program/lowering.h"
 #include "sim/runtime/condition.h"
 #include "sim/simulate/fabric_loads.h"
+#include "sim/simulate/resolve_perturbations.h"
 #include "topology/group.h"
 #include "topology/placement.h"
+#include "topology/router.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -63,7 +65,9 @@ network::PortCapacities PortsOf(const topology::ClusterSpec& cluster) {
           .nic = BytesPerSecond(nics / cluster.gpus_per_node)};
 }
 
-parallel::RankClasses ClassesOf(const Scenario& scenario, const parallel::RankLayout& ranks,
+parallel::RankClasses ClassesOf(const Scenario& scenario,
+                                std::span<const runtime::Perturbation> perturbations,
+                                const parallel::RankLayout& ranks,
                                 const topology::Cluster& cluster,
                                 const std::vector<topology::GpuId>& gpus, bool unfold) {
   if (unfold) return parallel::DoNotFold(ranks.world_size());
@@ -71,7 +75,7 @@ parallel::RankClasses ClassesOf(const Scenario& scenario, const parallel::RankLa
   std::vector<std::uint64_t> colours;
   for (std::int32_t r = 0; r < ranks.world_size(); ++r) {
     const RankId rank(r);
-    std::uint64_t colour = Hash(runtime::ColourOf(rank, scenario.perturbations, scenario.seed),
+    std::uint64_t colour = Hash(runtime::ColourOf(rank, perturbations, scenario.seed),
                                 ranks.CoordinatesOf(rank).pipeline);
     colours.push_back(colour);
   }
@@ -163,11 +167,61 @@ std::vector<std::uint32_t> RecordedRanks(const program::Program& program,
   return recorded;
 }
 
+// Chunks are for small runs, and their ports do not change.
+Diagnostics CheckChunks(const Scenario& scenario) {
+  if (scenario.network.fidelity != network::Fidelity::kChunk) return {};
+  constexpr std::int64_t kMostGpus = 64;
+  Diagnostics problems;
+  if (const std::int64_t world = scenario.parallel.world_size(); world > kMostGpus) {
+    problems.push_back({{},
+                        fmt::format("network.fidelity: chunk validates runs of up to {} GPUs, not "
+                                    "{}; flow shares every edge as a fluid",
+                                    kMostGpus, world)});
+  }
+  for (std::size_t i = 0; i < scenario.perturbations.size(); ++i) {
+    if (!scenario.perturbations[i].timed()) continue;
+    problems.push_back({{},
+                        fmt::format("perturbations.{}: network.fidelity chunk knows no windows; "
+                                    "endpoint and flow do",
+                                    i)});
+  }
+  return problems;
+}
+
+// Ways through the fabric, chunk by chunk.
+runtime::ChunkFabric ChunkFabricOf(topology::Cluster cluster, std::vector<topology::GpuId> gpus) {
+  struct Routes {
+    topology::Cluster cluster;
+    std::vector<topology::GpuId> gpus;
+    topology::Router router;
+    Routes(topology::Cluster c, std::vector<topology::GpuId> g)
+        : cluster(std::move(c)), gpus(std::move(g)), router(cluster) {}
+  };
+  auto routes = std::make_shared<Routes>(std::move(cluster), std::move(gpus));
+  runtime::ChunkFabric fabric;
+  for (const topology::Link& link : routes->cluster.links()) fabric.links.push_back(link.capacity);
+  fabric.domain_of = [routes](RankId rank) {
+    return routes->cluster.nvlink_domain_of(routes->gpus[rank.index()]).value();
+  };
+  fabric.route = [routes](RankId from, RankId to, std::int32_t way) {
+    std::vector<std::uint32_t> links;
+    for (topology::LinkId id :
+         routes->router.Route(routes->gpus[from.index()], routes->gpus[to.index()], way)) {
+      const topology::LinkKind kind = routes->cluster.link(id).kind;
+      if (kind == topology::LinkKind::kLeafSpine || kind == topology::LinkKind::kSpineCore) {
+        links.push_back(static_cast<std::uint32_t>(id.value()));
+      }
+    }
+    return links;
+  };
+  return fabric;
+}
+
 }  // namespace
 
 Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& options) {
-  if (scenario.network.fidelity == network::Fidelity::kChunk) {
-    return Error("network.fidelity: chunk is not available yet; flow shares every edge as a fluid");
+  if (Diagnostics problems = CheckChunks(scenario); !problems.empty()) {
+    return tl::unexpected<Diagnostics>(std::move(problems));
   }
   CompiledStep compiled;
   Result<schedules::PipelineSchedule> schedule = ScheduleOf(scenario);
@@ -176,7 +230,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   Result<program::StageLayout> layout = LayoutOf(scenario, compiled.schedule);
   if (!layout) return tl::unexpected<Diagnostics>(layout.error());
   compiled.layout = std::move(*layout);
-  const Result<topology::Cluster> cluster = topology::BuildCluster(scenario.cluster);
+  Result<topology::Cluster> cluster = topology::BuildCluster(scenario.cluster);
   if (!cluster) return tl::unexpected<Diagnostics>(cluster.error());
   model::ExecutionConfig execution = scenario.execution;
   execution.sequence_slices = compiled.schedule.slices;
@@ -184,7 +238,7 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
   const parallel::RankLayout ranks(scenario.parallel);
-  const Result<std::vector<topology::GpuId>> gpus =
+  Result<std::vector<topology::GpuId>> gpus =
       topology::Place(*cluster, ranks.world_size(), scenario.placement);
   if (!gpus) return tl::unexpected<Diagnostics>(gpus.error());
 
@@ -194,7 +248,12 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compute.recipe = scenario.execution.recipe;
   compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   const compute::KernelCostModel kernels(scenario.gpu, scenario.efficiency, compute);
-  const parallel::RankClasses classes = ClassesOf(scenario, ranks, *cluster, *gpus, options.unfold);
+  Result<ResolvedPerturbations> perturbations =
+      ResolvePerturbations(scenario, ranks, *cluster, *gpus);
+  if (!perturbations) return tl::unexpected<Diagnostics>(perturbations.error());
+  compiled.perturbations = std::move(perturbations->ranks);
+  const bool unfold = options.unfold || scenario.network.fidelity == network::Fidelity::kChunk;
+  compiled.classes = ClassesOf(scenario, compiled.perturbations, ranks, *cluster, *gpus, unfold);
   const network::PortCapacities ports = PortsOf(scenario.cluster);
   const auto placement_of = [&](std::span<const RankId> members) {
     std::vector<topology::GpuId> where;
@@ -220,34 +279,56 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     if (!lowered) return tl::unexpected<Diagnostics>(lowered.error());
     calls = std::move(*lowered);
   }
-  compiled.program = program::Lower(
-      {.model = scenario.model,
-       .execution = execution,
-       .ranks = ranks,
-       .schedule = compiled.schedule,
-       .layout = compiled.layout,
-       .overlap = scenario.overlap,
-       .optimizer = scenario.optimizer,
-       .host = scenario.host,
-       .kernels = kernels,
-       .classes = classes,
-       .serial_pairs = scenario.schedule.request.costs.pair_cost == schedules::PairCost::kSerial,
-       .blocking_calls = blocking ? &calls : nullptr,
-       .placement_of = placement_of,
-       .alone = alone});
-  compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,
-                                                   scenario.network.fidelity);
+  const auto lower = [&] {
+    compiled.program = program::Lower(
+        {.model = scenario.model,
+         .execution = execution,
+         .ranks = ranks,
+         .schedule = compiled.schedule,
+         .layout = compiled.layout,
+         .overlap = scenario.overlap,
+         .optimizer = scenario.optimizer,
+         .host = scenario.host,
+         .kernels = kernels,
+         .classes = compiled.classes,
+         .serial_pairs = scenario.schedule.request.costs.pair_cost == schedules::PairCost::kSerial,
+         .blocking_calls = blocking ? &calls : nullptr,
+         .placement_of = placement_of,
+         .alone = alone});
+    compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,
+                                                     scenario.network.fidelity);
+  };
+  lower();
   compiled.machine.ports = ports;
   compiled.machine.network = scenario.network;
   compiled.machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
   compiled.machine.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
   if (scenario.network.fidelity == network::Fidelity::kFlow) {
-    compiled.machine.fabric = FabricLoads(compiled.program, ranks, classes, *cluster, *gpus,
-                                          scenario.network, scenario.seed);
+    const FabricRequest request{compiled.program, ranks,            compiled.classes,
+                                *cluster,         *gpus,            scenario.network,
+                                perturbations->fabric, scenario.seed};
+    Result<FabricTraffic> traffic = TraceFabric(request);
+    if (!traffic) return tl::unexpected<Diagnostics>(traffic.error());
+    if (!unfold) {
+      std::vector<BytesPerSecond> caps;
+      for (std::uint32_t g = 0; g < compiled.program.groups.size(); ++g) {
+        caps.push_back(runtime::FastestTransfer(compiled.program, compiled.machine.costs, g));
+      }
+      parallel::RankClasses refined =
+          RefineByLinks(request, *traffic, caps, program::FoldingPartitions(ranks));
+      if (refined.count() != compiled.classes.count()) {
+        compiled.classes = std::move(refined);
+        lower();
+      }
+    }
+    compiled.machine.fabric = FabricEdges(request, *traffic);
+    compiled.machine.fabric_windows = std::move(traffic->windows);
+  }
+  if (scenario.network.fidelity == network::Fidelity::kChunk) {
+    compiled.machine.chunk = ChunkFabricOf(*std::move(cluster), *std::move(gpus));
   }
   compiled.stage_layers = DescribeStages(compiled);
-  compiled.classes = classes;
   return compiled;
 }
 
@@ -256,7 +337,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
   runtime::RunOptions run;
   run.shuffle_ties = options.shuffle_ties;
   run.seed = scenario.seed;
-  run.perturbations = scenario.perturbations;
+  run.perturbations = compiled.perturbations;
   run.recorded = RecordedRanks(compiled.program, compiled.classes, options);
   run.sink = options.sink;
   run.progress = options.progress;

@@ -28,6 +28,7 @@ struct CompiledStep {
   program::Program program;
   runtime::Machine machine;
   parallel::RankClasses classes;
+  std::vector<runtime::Perturbation> perturbations;  // of ranks; those of links are in `machine`
   std::vector<std::string> stage_layers;  // by pipeline rank
 };
 
