@@ -118,8 +118,7 @@ void ChunkNetwork::Serve(std::uint32_t index, TimePoint now) {
   const Chunk& chunk = chunks_[waiting];
   const Edge& edge = edges_[chunk.edge];
   const Flow& flow = flows_[edge.flow];
-  const double bytes =
-      flow.work * edge.spec->share / flow.chunks * RouteOf(chunk)[chunk.hop].load;
+  const double bytes = flow.work * edge.spec->share / flow.chunks * RouteOf(chunk)[chunk.hop].load;
   const Duration took = std::max(Duration(1), FromSeconds(bytes / port.capacity));
   queue_.Push({now + took, Phase::kCompletion, waiting, 0});
 }

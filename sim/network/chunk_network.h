@@ -59,12 +59,12 @@ class ChunkNetwork {
   struct Edge {
     const ChunkEdge* spec = nullptr;
     FlowIndex flow = 0;
-    std::int32_t next = -1;       // the edge that forwards what this one delivers
-    std::int32_t released = 0;    // chunks let into their first port
+    std::int32_t next = -1;     // the edge that forwards what this one delivers
+    std::int32_t released = 0;  // chunks let into their first port
     std::int32_t delivered = 0;
-    std::int32_t available = 0;   // chunks that are here
+    std::int32_t available = 0;  // chunks that are here
     bool release_pending = false;
-    TimePoint earliest;           // of the next release, by the cap
+    TimePoint earliest;  // of the next release, by the cap
   };
   struct Flow {
     std::uint32_t first_edge = 0;
@@ -90,7 +90,7 @@ class ChunkNetwork {
   };
 
   [[nodiscard]] const ChunkRoute& RouteOf(const Chunk& chunk) const;
-  void Offer(std::uint32_t edge, TimePoint now);    // more chunks are here, or the cap allows one
+  void Offer(std::uint32_t edge, TimePoint now);  // more chunks are here, or the cap allows one
   void Release(std::uint32_t edge, TimePoint now);
   void Arrive(std::uint32_t chunk, TimePoint now);  // at the port of its hop
   void Serve(std::uint32_t port, TimePoint now);

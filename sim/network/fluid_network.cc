@@ -175,8 +175,8 @@ void FluidNetwork::Fill() {
       bool frozen = at_cap;
       for (const PortLoad& load : Loads(flow)) {
         if (!ports_[load.port].in_component) continue;
-        frozen = frozen || level * usage_[load.port] >=
-                               std::max(0.0, spare_[load.port]) * (1.0 - 1e-12);
+        frozen =
+            frozen || level * usage_[load.port] >= std::max(0.0, spare_[load.port]) * (1.0 - 1e-12);
       }
       if (frozen) {
         // Exactly the cap: a rounding error below it would be cut to the grid.

@@ -52,8 +52,8 @@ struct GroupCondition {
   }
 };
 
-// The cost of a transfer of decoder layer `layer` in a group that is not nominal. Of a group without any bandwidth, the cap is
-// zero and `alone` means nothing.
+// The cost of a transfer of decoder layer `layer` in a group that is not nominal. Of a group
+// without any bandwidth, the cap is zero and `alone` means nothing.
 [[nodiscard]] network::TransferCost Conditioned(network::TransferCost cost,
                                                 const GroupCondition& condition,
                                                 const network::PortCapacities& ports,

@@ -233,7 +233,7 @@ class Executor {
   std::vector<std::vector<Duration>> launch_delays_;  // by rank and segment; empty: none
   std::vector<Fault> faults_;
   std::size_t pending_faults_ = 0;  // of the events in the queue
-  std::vector<double> paces_;  // by rank, what faults leave of its speed; empty without faults
+  std::vector<double> paces_;       // by rank, what faults leave of its speed; empty without faults
   network::FluidNetwork network_{{}, 0};
   bool has_ports_ = false;
   network::ChunkNetwork chunks_{{}, 0};

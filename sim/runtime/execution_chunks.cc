@@ -24,25 +24,27 @@ constexpr std::int32_t kWays = 8;
 
 }  // namespace
 
-// Members of a group by domain, in the order of their ranks.
+// Members of a group by domain, in the order in which ranks first name them.
 std::vector<std::vector<std::uint32_t>> Executor::DomainsOf(std::uint32_t g) const {
   const program::Group& group = program_.groups[g];
-  const auto size = std::max(1, program_.placements[static_cast<std::size_t>(group.placement)]
-                                    .ranks_per_node);
-  std::map<std::int32_t, std::vector<std::uint32_t>> domains;
+  const auto size =
+      std::max(1, program_.placements[static_cast<std::size_t>(group.placement)].ranks_per_node);
+  std::vector<std::uint32_t> ranks;
   for (std::uint32_t m = 0; m < group.member_count; ++m) {
-    const std::uint32_t rank = program_.members[group.member_begin + m].rank;
-    const std::int32_t domain =
-        machine_.chunk.domain_of ? machine_.chunk.domain_of(program_.ranks[rank].rank)
-                                 : static_cast<std::int32_t>(m) / size;
-    domains[domain].push_back(rank);
+    ranks.push_back(program_.members[group.member_begin + m].rank);
   }
-  std::vector<std::vector<std::uint32_t>> result;
-  for (auto& [domain, ranks] : domains) {
-    std::sort(ranks.begin(), ranks.end());
-    result.push_back(std::move(ranks));
+  std::sort(ranks.begin(), ranks.end());
+  std::map<std::int32_t, std::size_t> place;
+  std::vector<std::vector<std::uint32_t>> domains;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const std::int32_t domain = machine_.chunk.domain_of
+                                    ? machine_.chunk.domain_of(program_.ranks[ranks[i]].rank)
+                                    : static_cast<std::int32_t>(i) / size;
+    const auto [found, added] = place.emplace(domain, domains.size());
+    if (added) domains.emplace_back();
+    domains[found->second].push_back(ranks[i]);
   }
-  return result;
+  return domains;
 }
 
 // The ports from one rank to another, on all ways. `nvlink` and `nic` scale what they carry.
@@ -74,17 +76,15 @@ Executor::ChunkPlan Executor::PlanChunks(std::uint32_t g, CollectiveKind kind) c
   const network::TransferCost& cost = *groups_[g].cost;
   const std::vector<std::vector<std::uint32_t>> domains = DomainsOf(g);
   const bool near = domains.size() == 1;
-  const LaneKind lane =
-      ranks_[program_.members[group.member_begin].rank]
-          .program->lanes[program_.members[group.member_begin].lane]
-          .kind;
+  const LaneKind lane = ranks_[program_.members[group.member_begin].rank]
+                            .program->lanes[program_.members[group.member_begin].lane]
+                            .kind;
   if (lane >= LaneKind::kSendForward) {
     std::uint32_t ends[2] = {0, 0};
     for (std::uint32_t m = 0; m < group.member_count; ++m) {
       const program::GroupMember& member = program_.members[group.member_begin + m];
       const LaneKind side = ranks_[member.rank].program->lanes[member.lane].kind;
-      const bool receives =
-          side == LaneKind::kReceiveForward || side == LaneKind::kReceiveBackward;
+      const bool receives = side == LaneKind::kReceiveForward || side == LaneKind::kReceiveBackward;
       ends[receives ? 1 : 0] = member.rank;
     }
     plan.edges.push_back(

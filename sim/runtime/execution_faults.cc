@@ -7,8 +7,8 @@
 // its new cap, ports their new capacity, and the network is solved once at the end of the instant.
 // Latency applies to what starts from now on.
 //
-// Invariants: (1) with no window open a rank is exactly as if there were none; (2) a transfer that a
-// window may touch is a fluid under every fidelity, and one that none touches takes exactly its
+// Invariants: (1) with no window open a rank is exactly as if there were none; (2) a transfer that
+// a window may touch is a fluid under every fidelity, and one that none touches takes exactly its
 // time alone; (3) a run whose operations are done, or that cannot go on, leaves no fault pending.
 #include <algorithm>
 

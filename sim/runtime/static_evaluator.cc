@@ -229,10 +229,9 @@ void Sweep::Meet(Meeting& meeting, std::uint32_t shape) {
   for (std::uint32_t g : meeting.groups) {
     const network::TransferCost& cost = costs[program_.groups[g].placement];
     const GroupCondition& condition = conditions_[g];
-    latest_[g] +=
-        (condition.nominal() ? cost.alone
-                             : Conditioned(cost, condition, machine_.ports, layer).alone)
-            .count();
+    latest_[g] += (condition.nominal() ? cost.alone
+                                       : Conditioned(cost, condition, machine_.ports, layer).alone)
+                      .count();
   }
   for (std::uint32_t l : meeting.lanes) {
     Lane& lane = lanes_[l];
@@ -285,8 +284,9 @@ Result<program::RunResult> EvaluateStatic(const program::Program& program, const
                                           const RunOptions& options) {
   for (const Perturbation& perturbation : options.perturbations) {
     if (!perturbation.timed()) continue;
-    return Error("a perturbation with a window needs the event-driven executor: the sweep knows "
-                 "durations only beforehand");
+    return Error(
+        "a perturbation with a window needs the event-driven executor: the sweep knows "
+        "durations only beforehand");
   }
   Sweep side_by_side(program, machine, options, Columns::kPerProgram);
   if (side_by_side.Run()) return side_by_side.Conclude();

@@ -168,8 +168,7 @@ void Sweep::PrepareMeetings() {
     }
   };
   each_post([&](std::uint32_t lane, std::uint32_t group, const Slot& slot) {
-    conditions_[group].Join(slot.condition,
-                            program_.groups[group].axis == model::Axis::kExpert);
+    conditions_[group].Join(slot.condition, program_.groups[group].axis == model::Axis::kExpert);
     if (seen[group]) sets.Unite(any_lane[group], lane);
     any_lane[group] = lane;
     seen[group] = true;

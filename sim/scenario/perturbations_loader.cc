@@ -48,12 +48,13 @@ void ReadWindow(MapReader& reader, runtime::Window* window) {
   Ratio duty{0.5};
   if (reader.Read("duty", &duty, Zero::kRefused) && duty.value() >= 1.0) {
     reader.Error("duty", "must be below 1; without 'period' the window holds all the while");
+    duty = Ratio(0.5);
   }
   if (!reader.Read("period", &window->period, Zero::kRefused)) {
     if (reader.Has("duty")) reader.Error("duty", "needs a 'period'");
     return;
   }
-  window->on = quadrille::Scale(window->period, std::min(1.0, duty.value()));
+  window->on = quadrille::Scale(window->period, duty.value());
   if (window->on.count() == 0 || window->on >= window->period) {
     reader.Error("period", "is too short to be divided");
   }
@@ -81,8 +82,9 @@ void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const bool returns = perturbation.timed() && (perturbation.window.end != Duration::max() ||
                                                 perturbation.window.period.count() > 0);
   if (gpu || !returns) {
-    reader.Error("factor", gpu ? "must not be zero"
-                               : "must not be zero but in a window that ends: nothing would arrive");
+    reader.Error("factor",
+                 gpu ? "must not be zero"
+                     : "must not be zero but in a window that ends: nothing would arrive");
   }
 }
 

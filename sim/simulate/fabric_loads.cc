@@ -162,8 +162,7 @@ class LoadCollector {
   // `alike`: no link differs from its like but by where it is.
   LoadCollector(const FabricRequest& request, std::vector<LinkId> lost, bool alike)
       : request_(request), router_(request.cluster, PolicyOf(request), lost) {
-    const bool regular =
-        request.cluster.spec().fabric.kind != topology::FabricKind::kEdgeList;
+    const bool regular = request.cluster.spec().fabric.kind != topology::FabricKind::kEdgeList;
     if (alike && regular && request.options.routing == network::Routing::kAdaptive) {
       kept_ = Representatives(request.cluster);
     }
@@ -197,15 +196,18 @@ class LoadCollector {
  private:
   [[nodiscard]] GpuId GpuOf(RankId rank) const { return request_.gpus[rank.index()]; }
 
+  // NCCL's rings pass the nodes in the order in which ranks first name them.
   [[nodiscard]] std::vector<std::vector<GpuId>> ByDomain(const std::vector<RankId>& members) const {
-    std::map<std::int32_t, std::vector<GpuId>> domains;
+    std::map<std::int32_t, std::size_t> place;
+    std::vector<std::vector<GpuId>> domains;
     for (RankId member : members) {
       const GpuId gpu = GpuOf(member);
-      domains[request_.cluster.nvlink_domain_of(gpu).value()].push_back(gpu);
+      const auto [found, added] =
+          place.emplace(request_.cluster.nvlink_domain_of(gpu).value(), domains.size());
+      if (added) domains.emplace_back();
+      domains[found->second].push_back(gpu);
     }
-    std::vector<std::vector<GpuId>> result;
-    for (auto& [domain, local] : domains) result.push_back(std::move(local));
-    return result;
+    return domains;
   }
 
   // `amount` of X from one GPU to another.
@@ -242,7 +244,7 @@ class LoadCollector {
 
   const FabricRequest& request_;
   topology::Router router_;
-  std::vector<bool> kept_;  // empty: all
+  std::vector<bool> kept_;               // empty: all
   std::map<std::int32_t, double> sums_;  // of the group under way
   std::map<std::int32_t, std::vector<std::pair<std::uint32_t, double>>> loads_;
 };
@@ -297,9 +299,10 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
     if (!fault.window.always()) traffic.windows.push_back(fault.window);
   }
   if (traffic.windows.size() > kMostWindows) {
-    return Error(fmt::format("perturbations: {} windows of the fabric's links; at most {} are kept "
-                             "apart",
-                             traffic.windows.size(), kMostWindows));
+    return Error(
+        fmt::format("perturbations: {} windows of the fabric's links; at most {} are kept "
+                    "apart",
+                    traffic.windows.size(), kMostWindows));
   }
   const std::set<std::uint32_t> states = StatesOf(traffic.windows);
   if (states.size() > kMostStates) {
@@ -315,18 +318,21 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
       if (!fault.window.always() && (windows >> timed++ & 1u) == 0) continue;
       lost.insert(lost.end(), fault.lost.begin(), fault.lost.end());
       if (fault.everywhere) everywhere *= fault.factor;
-      for (LinkId link : fault.thin) factors.emplace(link.value(), 1.0).first->second *= fault.factor;
+      for (LinkId link : fault.thin)
+        factors.emplace(link.value(), 1.0).first->second *= fault.factor;
     }
     const bool alike = lost.empty() && factors.empty();
     LoadCollector collector(request, std::move(lost), alike);
-    for (std::uint32_t g = 0; g < traffic.groups.size(); ++g) collector.Collect(traffic.groups[g], g);
+    for (std::uint32_t g = 0; g < traffic.groups.size(); ++g)
+      collector.Collect(traffic.groups[g], g);
     if (collector.cut) {
       const auto name = [&](GpuId gpu) {
         return request.cluster.NameOf(topology::VertexId(gpu.value()));
       };
-      return Error(fmt::format("perturbations: with these links lost the fabric is partitioned: "
-                               "no way from {} to {}",
-                               name(collector.cut->first), name(collector.cut->second)));
+      return Error(
+          fmt::format("perturbations: with these links lost the fabric is partitioned: "
+                      "no way from {} to {}",
+                      name(collector.cut->first), name(collector.cut->second)));
     }
     FabricState state;
     state.windows = windows;
@@ -366,7 +372,8 @@ parallel::RankClasses RefineByLinks(const FabricRequest& request, const FabricTr
     std::vector<std::uint64_t> link_colours;
     for (TightLink& link : links) {
       keys.clear();
-      for (const auto& [group, load] : *link.loads) keys.push_back(Hash(groups[group], LoadKey(load)));
+      for (const auto& [group, load] : *link.loads)
+        keys.push_back(Hash(groups[group], LoadKey(load)));
       link.colour = HashOfAll(link.colour, keys);
       link_colours.push_back(link.colour);
     }
@@ -391,7 +398,8 @@ parallel::RankClasses RefineByLinks(const FabricRequest& request, const FabricTr
 std::vector<runtime::FabricEdge> FabricEdges(const FabricRequest& request,
                                              const FabricTraffic& traffic) {
   std::vector<std::uint32_t> group_of;
-  for (const FabricGroup& group : traffic.groups) group_of.push_back(ProgramGroupOf(request, group));
+  for (const FabricGroup& group : traffic.groups)
+    group_of.push_back(ProgramGroupOf(request, group));
   using Loads = std::vector<std::pair<std::uint32_t, double>>;
   struct Pattern {
     std::set<std::uint32_t> states;

@@ -229,7 +229,8 @@ class Resolver {
         (given.kind == PerturbationKind::kFabricDown ? fault.lost : fault.thin)
             .emplace_back(static_cast<std::int32_t>(i));
       }
-      if (!found) Report("links", "no cable joins {} and {}", cluster_.NameOf(*a), cluster_.NameOf(*b));
+      if (!found)
+        Report("links", "no cable joins {} and {}", cluster_.NameOf(*a), cluster_.NameOf(*b));
     }
     if (given.kind == PerturbationKind::kFabricBandwidth && fault.factor == 0.0) {
       return Report("factor", "must not be zero: write link_down, and traffic takes other ways");

@@ -67,8 +67,7 @@ network::PortCapacities PortsOf(const topology::ClusterSpec& cluster) {
 
 parallel::RankClasses ClassesOf(const Scenario& scenario,
                                 std::span<const runtime::Perturbation> perturbations,
-                                const parallel::RankLayout& ranks,
-                                const topology::Cluster& cluster,
+                                const parallel::RankLayout& ranks, const topology::Cluster& cluster,
                                 const std::vector<topology::GpuId>& gpus, bool unfold) {
   if (unfold) return parallel::DoNotFold(ranks.world_size());
   std::vector<parallel::ProcessGroups> partitions = program::FoldingPartitions(ranks);
@@ -305,9 +304,9 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
   compiled.machine.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
   if (scenario.network.fidelity == network::Fidelity::kFlow) {
-    const FabricRequest request{compiled.program, ranks,            compiled.classes,
-                                *cluster,         *gpus,            scenario.network,
-                                perturbations->fabric, scenario.seed};
+    const FabricRequest request{
+        compiled.program,      ranks,        compiled.classes, *cluster, *gpus, scenario.network,
+        perturbations->fabric, scenario.seed};
     Result<FabricTraffic> traffic = TraceFabric(request);
     if (!traffic) return tl::unexpected<Diagnostics>(traffic.error());
     if (!unfold) {

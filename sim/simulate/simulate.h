@@ -29,7 +29,7 @@ struct CompiledStep {
   runtime::Machine machine;
   parallel::RankClasses classes;
   std::vector<runtime::Perturbation> perturbations;  // of ranks; those of links are in `machine`
-  std::vector<std::string> stage_layers;  // by pipeline rank
+  std::vector<std::string> stage_layers;             // by pipeline rank
 };
 
 struct SimulateOptions {

@@ -262,12 +262,36 @@ TEST(CostOf, MoreBandwidthNeverSlowsATransfer) {
              const CollectiveConstants& constants) {
     for (std::int64_t bytes : Sizes()) {
       const TransferShape shape = Shape(kind, bytes);
-      const Duration fast = CostOf(shape, placement, constants, wide, Fidelity::kAlphaBeta).alone;
-      const Duration slow = CostOf(shape, placement, constants, kPorts, Fidelity::kAlphaBeta).alone;
-      // Caps lie on a grid of 1 KiB/s.
-      EXPECT_LE(fast.count(), slow.count() + slow.count() / 1'000'000) << bytes;
+      for (Fidelity fidelity : {Fidelity::kIdeal, Fidelity::kAlphaBeta}) {
+        const Duration fast = CostOf(shape, placement, constants, wide, fidelity).alone;
+        const Duration slow = CostOf(shape, placement, constants, kPorts, fidelity).alone;
+        EXPECT_LE(fast.count(), slow.count()) << bytes;
+      }
     }
   });
+}
+
+TEST(CostOf, ALittleMoreBandwidthNeverSlowsATransferEither) {
+  // By steps below and above the grid of rates, on both ports, across every choice of algorithm.
+  for (double factor : {1.0, 1.0000001, 1.001, 1.1}) {
+    ForAll([&](CollectiveKind kind, const GroupPlacement& placement,
+               const CollectiveConstants& constants) {
+      for (std::int64_t bytes :
+           {std::int64_t{12}, std::int64_t{3'000'001}, std::int64_t{1} << 31}) {
+        for (double nic : {0.4e9, 7.77e9, 49.3e9, 120e9}) {
+          const PortCapacities narrow{BytesPerSecond(9 * nic), BytesPerSecond(nic)};
+          const PortCapacities wider{BytesPerSecond(9 * nic * factor),
+                                     BytesPerSecond(nic * factor)};
+          const TransferShape shape = Shape(kind, bytes);
+          for (Fidelity fidelity : {Fidelity::kIdeal, Fidelity::kAlphaBeta}) {
+            EXPECT_LE(CostOf(shape, placement, constants, wider, fidelity).alone,
+                      CostOf(shape, placement, constants, narrow, fidelity).alone)
+                << bytes << ' ' << nic << ' ' << factor;
+          }
+        }
+      }
+    });
+  }
 }
 
 TEST(CostOf, TwoNodesReduceFasterThanTheirNicsWouldAsARing) {

@@ -157,6 +157,31 @@ TEST(Folding, AThinLinkAndASlowOneSplitTooAndChangeNoTime) {
   EXPECT_LE(LargestDifference(contended).count(), TransfersOf(contended));
 }
 
+TEST(Folding, WhatComesAndGoesSplitsWhatItTouchesAndChangesNoTime) {
+  Perturbation throttled;
+  throttled.ranks = {RankId(21)};
+  throttled.factor = Ratio(0.6);
+  throttled.window = {.begin = FromSeconds(300e-6), .end = FromSeconds(900e-6)};
+  Perturbation flapping;
+  flapping.kind = PerturbationKind::kNicBandwidth;
+  flapping.ranks = {RankId(3), RankId(4)};
+  flapping.factor = Ratio(0.0);
+  flapping.window = {.period = FromSeconds(400e-6), .on = FromSeconds(100e-6)};
+  for (const char* name : {"1f1b", "interleaved", "zbv"}) {
+    SmallStep step = Job(name);
+    SetDegrees(step, 2, 1, 8);
+    step.gpus_per_node = 4;
+    const std::vector<Perturbation> faults = {throttled, flapping};
+    for (Fidelity fidelity : {Fidelity::kAlphaBeta, Fidelity::kEndpoint}) {
+      const Pair pair = RunBoth(step, fidelity, fidelity == Fidelity::kEndpoint, faults);
+      EXPECT_LT(pair.folded_run.ranks.size(), pair.unfolded_run.ranks.size()) << name;
+      // Fluids and rates are rounded per operation.
+      EXPECT_LE(LargestDifference(pair).count(), TransfersOf(pair)) << name;
+      EXPECT_GT(pair.folded_run.end, RunBoth(step, fidelity, false).folded_run.end) << name;
+    }
+  }
+}
+
 TEST(Folding, RanksThatDrawTheirOwnLuckDoNotFold) {
   SmallStep step = Job("1f1b", 2);
   SetDegrees(step, 1, 1, 4);
