@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "schedules/megatron_point_to_point.h"
@@ -216,6 +218,61 @@ runtime::ChunkFabric ChunkFabricOf(topology::Cluster cluster, std::vector<topolo
   return fabric;
 }
 
+runtime::Machine MachineOf(const Scenario& scenario) {
+  runtime::Machine machine;
+  machine.ports = PortsOf(scenario.cluster);
+  machine.network = scenario.network;
+  machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
+  machine.multiprocessor_margin = scenario.execution.multiprocessor_margin;
+  machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
+  return machine;
+}
+
+compute::ComputeOptions ComputeOptionsOf(const Scenario& scenario) {
+  compute::ComputeOptions compute;
+  compute.fidelity = scenario.compute_fidelity;
+  compute.attention = scenario.execution.attention;
+  compute.recipe = scenario.execution.recipe;
+  compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
+  return compute;
+}
+
+// Megatron's calls where point-to-point transfers block, nothing elsewhere.
+Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
+    const Scenario& scenario, const schedules::PipelineSchedule& schedule) {
+  if (scenario.overlap.point_to_point != program::PointToPoint::kBatchedBlocking ||
+      schedule.pipeline == 1) {
+    return std::nullopt;
+  }
+  Result<schedules::LoweredSchedule> calls = schedules::LowerToMegatron(
+      schedule.name, scenario.schedule.request, schedules::MegatronTransfers::kBatched);
+  if (!calls) return tl::unexpected<Diagnostics>(calls.error());
+  return std::move(*calls);
+}
+
+// Gives the machine its fabric and splits the classes whose members meet different links; `lower`
+// lowers the step again for the classes as they then are.
+Result<void> ShareFabric(const FabricRequest& request, const parallel::RankLayout& ranks,
+                         bool refine, CompiledStep& compiled, const std::function<void()>& lower) {
+  Result<FabricTraffic> traffic = TraceFabric(request);
+  if (!traffic) return tl::unexpected<Diagnostics>(traffic.error());
+  if (refine) {
+    std::vector<BytesPerSecond> caps;
+    for (std::uint32_t g = 0; g < compiled.program.groups.size(); ++g) {
+      caps.push_back(runtime::FastestTransfer(compiled.program, compiled.machine.costs, g));
+    }
+    parallel::RankClasses refined =
+        RefineByLinks(request, *traffic, caps, program::FoldingPartitions(ranks));
+    if (refined.count() != compiled.classes.count()) {
+      compiled.classes = std::move(refined);
+      lower();
+    }
+  }
+  compiled.machine.fabric = FabricEdges(request, *traffic);
+  compiled.machine.fabric_windows = std::move(traffic->windows);
+  return {};
+}
+
 }  // namespace
 
 Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& options) {
@@ -241,19 +298,16 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
       topology::Place(*cluster, ranks.world_size(), scenario.placement);
   if (!gpus) return tl::unexpected<Diagnostics>(gpus.error());
 
-  compute::ComputeOptions compute;
-  compute.fidelity = scenario.compute_fidelity;
-  compute.attention = scenario.execution.attention;
-  compute.recipe = scenario.execution.recipe;
-  compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
-  const compute::KernelCostModel kernels(scenario.gpu, scenario.efficiency, compute);
+  const compute::KernelCostModel kernels(scenario.gpu, scenario.efficiency,
+                                         ComputeOptionsOf(scenario));
   Result<ResolvedPerturbations> perturbations =
       ResolvePerturbations(scenario, ranks, *cluster, *gpus);
   if (!perturbations) return tl::unexpected<Diagnostics>(perturbations.error());
   compiled.perturbations = std::move(perturbations->ranks);
   const bool unfold = options.unfold || scenario.network.fidelity == network::Fidelity::kChunk;
   compiled.classes = ClassesOf(scenario, compiled.perturbations, ranks, *cluster, *gpus, unfold);
-  const network::PortCapacities ports = PortsOf(scenario.cluster);
+  compiled.machine = MachineOf(scenario);
+  const network::PortCapacities ports = compiled.machine.ports;
   const auto placement_of = [&](std::span<const RankId> members) {
     std::vector<topology::GpuId> where;
     for (RankId rank : members) where.push_back((*gpus)[rank.index()]);
@@ -268,16 +322,9 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     return network::CostOf(shape, placement, scenario.collectives, ports, scenario.network.fidelity)
         .alone;
   };
-  schedules::LoweredSchedule calls;
-  const bool blocking =
-      scenario.overlap.point_to_point == program::PointToPoint::kBatchedBlocking &&
-      compiled.schedule.pipeline > 1;
-  if (blocking) {
-    Result<schedules::LoweredSchedule> lowered = schedules::LowerToMegatron(
-        compiled.schedule.name, scenario.schedule.request, schedules::MegatronTransfers::kBatched);
-    if (!lowered) return tl::unexpected<Diagnostics>(lowered.error());
-    calls = std::move(*lowered);
-  }
+  const Result<std::optional<schedules::LoweredSchedule>> calls =
+      BlockingCalls(scenario, compiled.schedule);
+  if (!calls) return tl::unexpected<Diagnostics>(calls.error());
   const auto lower = [&] {
     compiled.program = program::Lower(
         {.model = scenario.model,
@@ -291,38 +338,19 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
          .kernels = kernels,
          .classes = compiled.classes,
          .serial_pairs = scenario.schedule.request.costs.pair_cost == schedules::PairCost::kSerial,
-         .blocking_calls = blocking ? &calls : nullptr,
+         .blocking_calls = *calls ? &**calls : nullptr,
          .placement_of = placement_of,
          .alone = alone});
     compiled.machine.costs = runtime::PriceTransfers(compiled.program, scenario.collectives, ports,
                                                      scenario.network.fidelity);
   };
   lower();
-  compiled.machine.ports = ports;
-  compiled.machine.network = scenario.network;
-  compiled.machine.multiprocessors = scenario.gpu.streaming_multiprocessors;
-  compiled.machine.multiprocessor_margin = scenario.execution.multiprocessor_margin;
-  compiled.machine.memory_bandwidth = scenario.gpu.memory_bandwidth;
   if (scenario.network.fidelity == network::Fidelity::kFlow) {
     const FabricRequest request{
         compiled.program,      ranks,        compiled.classes, *cluster, *gpus, scenario.network,
         perturbations->fabric, scenario.seed};
-    Result<FabricTraffic> traffic = TraceFabric(request);
-    if (!traffic) return tl::unexpected<Diagnostics>(traffic.error());
-    if (!unfold) {
-      std::vector<BytesPerSecond> caps;
-      for (std::uint32_t g = 0; g < compiled.program.groups.size(); ++g) {
-        caps.push_back(runtime::FastestTransfer(compiled.program, compiled.machine.costs, g));
-      }
-      parallel::RankClasses refined =
-          RefineByLinks(request, *traffic, caps, program::FoldingPartitions(ranks));
-      if (refined.count() != compiled.classes.count()) {
-        compiled.classes = std::move(refined);
-        lower();
-      }
-    }
-    compiled.machine.fabric = FabricEdges(request, *traffic);
-    compiled.machine.fabric_windows = std::move(traffic->windows);
+    Result<void> shared = ShareFabric(request, ranks, !unfold, compiled, lower);
+    if (!shared) return tl::unexpected<Diagnostics>(shared.error());
   }
   if (scenario.network.fidelity == network::Fidelity::kChunk) {
     compiled.machine.chunk = ChunkFabricOf(*std::move(cluster), *std::move(gpus));

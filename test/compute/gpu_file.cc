@@ -89,7 +89,24 @@ SystematicFactors FactorsOf(const YAML::Node& node) {
   return f;
 }
 
+// Maps key by key, anything else whole; a constant with its source counts as one value.
+YAML::Node Merged(const YAML::Node& base, const YAML::Node& over) {
+  if (!base.IsDefined() || !base.IsMap() || !over.IsMap() || over["value"]) return over;
+  YAML::Node merged = YAML::Clone(base);
+  for (const auto& entry : over) {
+    const auto key = entry.first.as<std::string>();
+    merged[key] = Merged(base[key], entry.second);
+  }
+  return merged;
+}
+
 }  // namespace
+
+YAML::Node LoadGpuFile(const std::string& name) {
+  const YAML::Node own = YAML::LoadFile(kGpuDirectory + name + ".yaml");
+  if (!own["base"]) return own;
+  return Merged(LoadGpuFile(own["base"].as<std::string>()), own);
+}
 
 double QuantityOf(const std::string& text) {
   std::size_t used = 0;
@@ -102,7 +119,7 @@ double QuantityOf(const std::string& text) {
 }
 
 GpuFile ReadGpuFile(const std::string& name) {
-  const YAML::Node root = YAML::LoadFile(kGpuDirectory + name + ".yaml");
+  const YAML::Node root = LoadGpuFile(name);
   GpuFile file;
   file.gpu.name = root["name"].as<std::string>();
   file.gpu.architecture = root["architecture"].as<std::string>();

@@ -1,6 +1,8 @@
 // Reads the shipped GPU files for tests of the formulas, without the scenario module's checks.
 #pragma once
 
+#include <yaml-cpp/yaml.h>
+
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@ struct GpuFile {
   GpuEfficiency efficiency;
 };
 
-// scenarios/gpus/NAME.yaml; throws on anything unexpected, which fails the test.
+// scenarios/gpus/NAME.yaml on top of the file that its key `base` names, if any.
+[[nodiscard]] YAML::Node LoadGpuFile(const std::string& name);
+// The same as values; throws on anything unexpected, which fails the test.
 [[nodiscard]] GpuFile ReadGpuFile(const std::string& name);
 // Names of all shipped files, sorted.
 [[nodiscard]] std::vector<std::string> ShippedGpus();

@@ -46,8 +46,7 @@ TEST(GpuFiles, AllAskedForAreShipped) {
 
 TEST(GpuFiles, EveryConstantCitesItsKindAndSource) {
   for (const std::string& name : ShippedGpus()) {
-    const YAML::Node root =
-        YAML::LoadFile(QUADRILLE_SOURCE_DIR "/scenarios/gpus/" + name + ".yaml");
+    const YAML::Node root = LoadGpuFile(name);
     for (const auto& section : root["efficiency"]) {
       ExpectCited(section.second, name + "." + section.first.as<std::string>(), false);
     }
