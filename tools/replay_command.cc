@@ -28,6 +28,9 @@
 namespace quadrille::tools {
 namespace {
 
+// Up to so many operations the critical path is followed unasked: 64 MB of times.
+constexpr std::int64_t kPathOperations = 4'000'000;
+
 struct ReplayArguments {
   RunArguments run;
   std::string format = "table";
@@ -39,6 +42,8 @@ struct ReplayArguments {
   std::vector<std::int32_t> trace_ranks;
   std::uint64_t shuffle_ties = 0;
   bool unfold = false;
+  bool critical_path = false;
+  bool no_critical_path = false;  // neither: where it costs little
   bool timeline = false;
   bool strict = false;
 };
@@ -88,6 +93,7 @@ int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& r
                const simulate::Simulation& simulation, report::TraceWriter* trace,
                const std::string& page) {
   if (trace != nullptr) {
+    trace->ShowPath(simulation.path);
     const Result<report::TraceSummary> summary =
         trace->Close(simulation.compiled.program, simulation.result, simulation.report);
     if (!summary) {
@@ -142,6 +148,9 @@ int Replay(const ReplayArguments& arguments) {
         "rank {} is traced as rank {}, which stands for it; --unfold traces every rank itself",
         rank.value(), stands_for.value());
   }
+  options.critical_path =
+      arguments.critical_path || (!arguments.no_critical_path &&
+                                  program::CountOperations(compiled->program) <= kPathOperations);
   const report::RunDescription run = simulate::DescribeRun(*scenario);
   std::unique_ptr<report::TraceWriter> trace;
   if (!arguments.trace_file.empty()) {
@@ -217,6 +226,11 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->type_name("SEED");
   command->add_flag("--unfold", arguments->unfold,
                     "Simulate every rank instead of one per class of equal ranks");
+  CLI::Option* follow =
+      command->add_flag("--critical-path", arguments->critical_path,
+                        "Follow the critical path (default: up to 4 million operations)");
+  command->add_flag("--no-critical-path", arguments->no_critical_path, "Never follow it")
+      ->excludes(follow);
   command->add_flag("--strict", arguments->strict, "Exit with 1 when memory does not fit");
   command->callback([arguments, &status] { status = Replay(*arguments); });
 }

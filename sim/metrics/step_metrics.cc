@@ -10,6 +10,7 @@
 #include <map>
 
 #include "sim/base/check.h"
+#include "sim/metrics/communication_family.h"
 #include "sim/metrics/memory_timeline.h"
 
 namespace quadrille::metrics {
@@ -78,30 +79,21 @@ void ComputeBubble(const program::Program& program, const program::RunResult& re
   report.bubble.of_span = Ratio(worst_span);
 }
 
-const char* FamilyOf(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kTensor: return "tp";
-    case LaneKind::kContext: return "cp";
-    case LaneKind::kExpert: return "ep";
-    case LaneKind::kSendForward:
-    case LaneKind::kReceiveForward:
-    case LaneKind::kSendBackward:
-    case LaneKind::kReceiveBackward: return "pp";
-    default: return "dp";
+RankState ExposedStateOf(Family family) {
+  switch (family) {
+    case Family::kTensor: return RankState::kExposedTensor;
+    case Family::kContext: return RankState::kExposedContext;
+    case Family::kExpert: return RankState::kExposedExpert;
+    case Family::kPipeline: return RankState::kExposedPipeline;
+    case Family::kData: break;
   }
-}
-
-RankState ExposedStateOf(const std::string& family) {
-  if (family == "tp") return RankState::kExposedTensor;
-  if (family == "cp") return RankState::kExposedContext;
-  if (family == "ep") return RankState::kExposedExpert;
-  if (family == "pp") return RankState::kExposedPipeline;
   return RankState::kExposedData;
 }
 
 void ComputeCommunication(const program::Program& program, const program::RunResult& result,
                           StepReport& report) {
-  for (const char* family : {"tp", "cp", "ep", "pp", "dp"}) {
+  for (std::size_t f = 0; f < kFamilies; ++f) {
+    const auto family = static_cast<Family>(f);
     Weighted total;
     Weighted exposed;
     Weighted bytes;
@@ -114,7 +106,7 @@ void ComputeCommunication(const program::Program& program, const program::RunRes
       double moved = 0.0;
       for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
         const LaneKind kind = rank_program.lanes[lane].kind;
-        if (std::string(family) != FamilyOf(kind)) continue;
+        if (FamilyOf(kind) != family) continue;
         const program::LaneAccount& account = result.ranks[r].lanes[lane];
         busy += ToSeconds(account.busy);
         // Each message is seen at both ends; what a rank moves is what it sends.
@@ -128,7 +120,7 @@ void ComputeCommunication(const program::Program& program, const program::RunRes
       worst = std::max(worst, result.ranks[r].states[state]);
     }
     CommunicationReport entry;
-    entry.name = family;
+    entry.name = kFamilyNames[f];
     entry.total = FromSeconds(total.mean());
     entry.exposed = FromSeconds(exposed.mean());
     entry.overlapped = entry.total > entry.exposed ? entry.total - entry.exposed : Duration(0);

@@ -12,6 +12,7 @@
 
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/metrics/critical_path_report.h"
 #include "sim/program/run_result.h"
 
 namespace quadrille::metrics {
@@ -83,6 +84,7 @@ struct StepReport {
   std::vector<StageReport> stages;
   std::vector<MemoryCurve> memory_curves;
   std::vector<WaterfallStep> waterfall;
+  CriticalPathReport critical_path;
 
   Bytes peak_memory;
   std::int32_t peak_memory_stage = 0;

@@ -10,6 +10,7 @@
 
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/program/critical_path.h"
 #include "sim/program/program.h"
 
 namespace quadrille::program {
@@ -60,6 +61,7 @@ struct RunResult {
   std::int64_t operations = 0;  // completed instructions that take part on a lane
   std::int64_t events = 0;      // popped from the queue
   std::int64_t solves = 0;      // of shared links
+  OperationTimes times;         // when asked for, else empty
 };
 
 struct OpRecord {

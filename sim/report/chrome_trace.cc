@@ -51,6 +51,7 @@ class ChromeTrace : public TraceWriter {
     header_ = fmt::format(
         R"("tool":"quadrille","version":"{}","scenario":"{}","scenario_hash":"{}","seed":{})",
         Version(), JsonEscaped(run.name), HexText(run.hash), run.seed);
+    path_process_ = std::int64_t{program.world_size} + 1;
     rank_digits_ = fmt::format("{}", std::max(program.world_size - 1, 0)).size();
     stage_digits_ = fmt::format("{}", program.programs.size() - 1).size();
     PrepareLanes();
@@ -65,6 +66,7 @@ class ChromeTrace : public TraceWriter {
     }
   }
 
+  void ShowPath(const program::CriticalPath& path) override;
   Result<TraceSummary> Close(const program::Program& program, const program::RunResult& result,
                              const metrics::StepReport& report) override;
 
@@ -91,6 +93,9 @@ class ChromeTrace : public TraceWriter {
   void FlowEnd(bool start, std::int64_t id, std::string_view name, std::int64_t process,
                std::int64_t ticks);
   void Memory(const metrics::StepReport& report);
+  // Whether a step of the path is shown with its neighbours in one slice of their action.
+  [[nodiscard]] bool InAction(const program::PathStep& step) const;
+  void PathSlice(const program::PathStep& first, TimePoint end);
 
   JsonStream json_;
   std::string header_;
@@ -102,6 +107,7 @@ class ChromeTrace : public TraceWriter {
   std::vector<std::vector<std::string>> lane_text_;  // by program and lane: category to thread
   std::size_t rank_digits_ = 1;
   std::size_t stage_digits_ = 1;
+  std::int64_t path_process_ = 0;
   TraceSummary summary_;
 };
 
@@ -329,6 +335,49 @@ void ChromeTrace::Memory(const metrics::StepReport& report) {
         json_.Raw("}}");
       }
     }
+  }
+}
+
+bool ChromeTrace::InAction(const program::PathStep& step) const {
+  const SegmentLabel& segment = labels_[ranks_[step.rank].program].segments[step.segment];
+  return segment.role == SegmentRole::kAction && !segment.detailed;
+}
+
+void ChromeTrace::PathSlice(const program::PathStep& first, TimePoint end) {
+  const std::uint32_t stage = ranks_[first.rank].program;
+  const ProgramLabels& labels = labels_[stage];
+  const LaneLabel& lane = labels.lanes[first.lane];
+  const bool action = InAction(first);
+  const std::string_view name = first.kind == program::PathKind::kHost      ? "host launch"
+                                : first.kind == program::PathKind::kWaiting ? "waiting"
+                                : action ? labels.segments[first.segment].name
+                                         : labels.operations[first.operation].name;
+  Slice(name, "critical_path", path_process_, kActionsThread, first.start, end);
+  json_.Raw(
+      fmt::format(",\"args\":{{\"stage\":{},\"rank\":{}", stage, ranks_[first.rank].rank.value()));
+  if (!action) {
+    json_.Raw(fmt::format(",\"lane\":\"{}\",\"kind\":\"{}\"", lane.name, CategoryOf(lane.kind)));
+  }
+  if (const std::string_view arguments = labels.segments[first.segment].forward_arguments;
+      !arguments.empty()) {
+    json_.Raw(",");
+    json_.Raw(arguments);
+  }
+  json_.Raw("}}");
+}
+
+void ChromeTrace::ShowPath(const program::CriticalPath& path) {
+  if (path.empty()) return;
+  Name("process", path_process_, kActionsThread, "critical path", 0);
+  Name("thread", path_process_, kActionsThread, "00 critical path", kActionsThread);
+  for (std::size_t i = 0; i < path.size();) {
+    std::size_t last = i;
+    while (InAction(path[i]) && last + 1 < path.size() && path[last + 1].rank == path[i].rank &&
+           path[last + 1].segment == path[i].segment) {
+      ++last;
+    }
+    PathSlice(path[i], path[last].end);
+    i = last + 1;
   }
 }
 

@@ -102,6 +102,9 @@ std::string RenderCsv(const RunDescription& run, const metrics::StepReport& repo
   for (const metrics::WaterfallStep& step : report.waterfall) {
     rows.Number("waterfall", step.cause, "", step.share.value(), "ratio");
   }
+  for (const metrics::PathCause& cause : report.critical_path.causes) {
+    rows.Time("critical_path", cause.cause, "", cause.time);
+  }
   rows.Integer("memory", "gpu", "capacity", report.memory_capacity.value(), "bytes");
   rows.Text("memory", "gpu", "out_of_memory", report.out_of_memory ? "true" : "false");
   for (const UncertainConstant& constant : UncertainConstants(run)) {

@@ -4,6 +4,7 @@
 
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
+#include "sim/report/critical_path_text.h"
 #include "sim/report/number_text.h"
 #include "sim/report/version.h"
 
@@ -186,6 +187,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"states_s", StatesJson(report.states)},
       {"stages", StagesJson(report)},
       {"waterfall", WaterfallJson(report)},
+      {"critical_path", CriticalPathJson(report.critical_path)},
       {"world_size", report.world_size},
       {"simulated_ranks", report.simulated_ranks},
       {"microbatches", report.microbatches},

@@ -10,6 +10,7 @@
 
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
+#include "sim/report/critical_path_text.h"
 #include "sim/report/number_text.h"
 #include "sim/report/version.h"
 
@@ -336,8 +337,8 @@ std::string RenderTable(const RunDescription& run, const StepReport& report,
   return RenderHeader(run, style) + RenderHeadline(run, report, style) +
          RenderBubble(report, style) + RenderCommunication(report, style) +
          RenderStates(report, style) + RenderWaterfall(report, style) +
-         RenderMemory(run, report, style) + RenderConstants(run, style) +
-         RenderIdentity(report, style);
+         RenderCriticalPath(report.critical_path, style) + RenderMemory(run, report, style) +
+         RenderConstants(run, style) + RenderIdentity(report, style);
 }
 
 }  // namespace quadrille::report

@@ -47,6 +47,10 @@ struct TraceSummary {
 // returned by Close; nothing but the finished trace appears under the path.
 class TraceWriter : public program::RecordSink {
  public:
+  // Shows the chain of operations that bounds the step, on a track of its own, where the layout has
+  // room for one. REQUIRES: a path of the program that OpenTrace saw; before Close, at most once.
+  virtual void ShowPath(const program::CriticalPath& /*path*/) {}
+
   // The rest of the trace (actions, flows, memory), and the end of it. `program` is the one that
   // OpenTrace saw (or an equal one), `result` and `report` those of the run whose records were
   // consumed. REQUIRES: called at most once. Errors: disk full and the like.

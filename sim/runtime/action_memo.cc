@@ -12,7 +12,10 @@ namespace quadrille::runtime {
 // always take the same time.
 bool Sweep::Eligible(const Column& column, const program::Template& body) const {
   const Slot& slot = slots_[column.first_slot];
-  if (column.width > 1 || launches_bind_ || slot.condition.jitter_sigma > 0.0) return false;
+  if (column.width > 1 || launches_bind_ || options_.keep_times ||
+      slot.condition.jitter_sigma > 0.0) {
+    return false;
+  }
   for (std::size_t lane = 1; lane < column.program->lanes.size(); ++lane) {
     if (body.lane_begin[lane] == body.lane_begin[lane + 1]) continue;
     const program::LaneKind kind = column.program->lanes[lane].kind;

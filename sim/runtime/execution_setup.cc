@@ -77,6 +77,7 @@ void Executor::PrepareRanks() {
   }
   if (!late) launch_delays_.clear();
   launches_bind_ = launches_bind_ || late;
+  if (options_.keep_times) result_.times = program::OperationTimes(program_);
   for (std::uint32_t rank : options_.recorded) ranks_[rank].recorded = true;
 }
 

@@ -261,6 +261,7 @@ void Executor::Wake(std::uint32_t rank, LaneIndex index) {
 
 void Executor::Complete(std::uint32_t rank, LaneIndex index, LaneState& lane) {
   fingerprint_.Add(now_, ranks_[rank].first_lane + index, static_cast<std::uint64_t>(lane.done));
+  if (options_.keep_times) result_.times.At(rank, index, lane.done) = {lane.started, now_};
   if (lane.started != lane.last_end) {
     // Posted the instant the one before ended, it prolongs that one's wait for the same peers.
     if (lane.posted != lane.last_end) {

@@ -83,6 +83,8 @@ struct RunOptions {
   // Ranks (indices into Program::ranks) whose operations go to `sink`.
   std::vector<std::uint32_t> recorded;
   program::RecordSink* sink = nullptr;
+  // Fill RunResult::times: 16 bytes per operation.
+  bool keep_times = false;
   // Called now and then with the share of operations done.
   std::function<void(Ratio)> progress;
 };

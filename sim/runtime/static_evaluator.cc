@@ -143,6 +143,7 @@ void Sweep::Advance(Lane& lane) {
     switch (lane.next->kind) {
       case InstructionKind::kCompute:
         AwaitLaunch(lane, times);
+        KeepStarts(lane, times);
         AddKernelTime(lane, times);
         Complete(lane, times);
         break;
@@ -153,10 +154,12 @@ void Sweep::Advance(Lane& lane) {
       case InstructionKind::kBegin:
         if (Recall(columns_[lane.column], times[0])) break;
         Mark(lane, times);
+        KeepStarts(lane, times);
         Complete(lane, times);
         break;
       case InstructionKind::kEnd:
         Mark(lane, times);
+        KeepStarts(lane, times);
         Complete(lane, times);
         Memorise(columns_[lane.column]);
         break;
@@ -225,6 +228,7 @@ void Sweep::Post(Lane& lane, const std::int64_t* starts) {
 void Sweep::Meet(Meeting& meeting, std::uint32_t shape) {
   meeting.arrived = 0;
   const std::int16_t layer = lanes_[meeting.lanes.front()].next->layer;
+  for (std::uint32_t l : meeting.lanes) KeepMeeting(lanes_[l]);
   const network::TransferCost* costs = machine_.costs.data() + shape * program_.placements.size();
   for (std::uint32_t g : meeting.groups) {
     const network::TransferCost& cost = costs[program_.groups[g].placement];
@@ -246,11 +250,37 @@ void Sweep::Meet(Meeting& meeting, std::uint32_t shape) {
   for (std::uint32_t g : meeting.groups) latest_[g] = kNobodyYet;
 }
 
+program::OperationTimes::Span& Sweep::TimesOf(const Lane& lane, std::uint32_t slot) {
+  const std::uint32_t rank = slots_[columns_[lane.column].first_slot + slot].rank;
+  return result_.times.At(rank, lane.index, lane.done);
+}
+
+void Sweep::KeepStarts(const Lane& lane, const std::int64_t* starts) {
+  if (!options_.keep_times) return;
+  for (std::uint32_t s = 0; s < columns_[lane.column].width; ++s) {
+    TimesOf(lane, s).start = TimePoint(Duration(starts[s]));
+  }
+}
+
+// A transfer starts when the last member of its group has posted.
+void Sweep::KeepMeeting(const Lane& lane) {
+  if (!options_.keep_times) return;
+  const std::uint32_t* groups = group_of_slot_.data() + lane.groups;
+  for (std::uint32_t s = 0; s < columns_[lane.column].width; ++s) {
+    TimesOf(lane, s).start = TimePoint(Duration(latest_[groups[s]]));
+  }
+}
+
 void Sweep::Complete(Lane& lane, const std::int64_t* ends) {
   const Column& column = columns_[lane.column];
   const Slot* slots = slots_.data() + column.first_slot;
   const auto position = static_cast<std::uint64_t>(lane.done);
   Fingerprint row;
+  if (options_.keep_times) {
+    for (std::uint32_t s = 0; s < column.width; ++s) {
+      TimesOf(lane, s).end = TimePoint(Duration(ends[s]));
+    }
+  }
   for (std::uint32_t s = 0; s < column.width; ++s) {
     row.Add(TimePoint(Duration(ends[s])), slots[s].entity + lane.index, position);
   }

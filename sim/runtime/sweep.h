@@ -151,6 +151,10 @@ class Sweep {
   void Mark(const Lane& lane, const std::int64_t* times);
   void Post(Lane& lane, const std::int64_t* starts);
   void Meet(Meeting& meeting, std::uint32_t shape);
+  // Times of the operation under way, when they are kept.
+  [[nodiscard]] program::OperationTimes::Span& TimesOf(const Lane& lane, std::uint32_t slot);
+  void KeepStarts(const Lane& lane, const std::int64_t* starts);
+  void KeepMeeting(const Lane& lane);
   void Complete(Lane& lane, const std::int64_t* ends);
   void WakeWaiters(Lane& lane);
 

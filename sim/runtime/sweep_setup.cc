@@ -69,6 +69,7 @@ void Sweep::PrepareColumns(Columns columns) {
     columns_.back().nominal = columns_.back().nominal && condition.nominal();
   }
   result_.ranks.resize(ranks);
+  if (options_.keep_times) result_.times = program::OperationTimes(program_);
   for (std::size_t r = 0; r < ranks; ++r) {
     result_.ranks[r].spans.resize(program_.programs[program_.ranks[r].program].segments.size());
   }

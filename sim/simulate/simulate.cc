@@ -15,6 +15,7 @@
 #include "sim/parallel/folding.h"
 #include "sim/program/lowering.h"
 #include "sim/runtime/condition.h"
+#include "sim/runtime/critical_path.h"
 #include "sim/simulate/fabric_loads.h"
 #include "sim/simulate/resolve_perturbations.h"
 #include "topology/group.h"
@@ -367,12 +368,18 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
   run.perturbations = compiled.perturbations;
   run.recorded = RecordedRanks(compiled.program, compiled.classes, options);
   run.sink = options.sink;
+  run.keep_times = options.critical_path;
   run.progress = options.progress;
   Result<program::RunResult> result = runtime::Execute(compiled.program, compiled.machine, run);
   if (!result) return tl::unexpected<Diagnostics>(result.error());
   Simulation simulation;
   simulation.report =
       metrics::ComputeStepReport(compiled.program, *result, FactsOf(scenario, compiled));
+  if (options.critical_path) {
+    simulation.path = runtime::FindCriticalPath(compiled.program, compiled.machine, run, *result);
+    simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);
+    result->times = {};
+  }
   simulation.compiled = std::move(compiled);
   simulation.result = std::move(*result);
   return simulation;

@@ -40,6 +40,7 @@ struct SimulateOptions {
   bool record_stages = false;
   std::vector<RankId> record_ranks;
   program::RecordSink* sink = nullptr;
+  bool critical_path = false;  // follow it: 16 bytes per operation
   std::function<void(Ratio)> progress;
 };
 
@@ -52,6 +53,7 @@ struct Simulation {
   CompiledStep compiled;
   program::RunResult result;
   metrics::StepReport report;
+  program::CriticalPath path;  // when asked for
 };
 
 // Executes what Compile made of `scenario` and measures it. An error is a deadlock, with its

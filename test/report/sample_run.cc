@@ -256,6 +256,14 @@ metrics::StepReport SampleReport() {
                       {"exposed tensor parallel", Ratio(0.0842)},
                       {"pipeline bubble", Ratio(0.3368)},
                       {"optimizer", Ratio(0.0316)}};
+  report.critical_path.followed = true;
+  report.critical_path.length = Duration(95'000'000);
+  report.critical_path.causes = {{"gemm", Duration(57'000'000), 12},
+                                 {"pp sharing", Duration(38'000'000), 3}};
+  report.critical_path.stages = {Duration(19'000'000), Duration(76'000'000)};
+  report.critical_path.operations = {{"fc1", Duration(57'000'000), 12}};
+  report.critical_path.steps = 15;
+  report.critical_path.crossings = 2;
   report.peak_memory = Bytes(68'021'000'000);
   report.memory_capacity = Bytes(80'000'000'000);
   report.world_size = 16;

@@ -87,6 +87,29 @@ TEST(StepTableTest, OutOfMemoryIsLoudAndNamesTheLargestContributors) {
       << table;
 }
 
+TEST(StepTableTest, TheCriticalPathSumsToTheStepAndNamesItsStages) {
+  const std::string table = Table();
+  for (const char* part : {"PP slowed by sharing links", "60.0 %", "100.0 %", "most of it  fc1",
+                           "where       stage 1 80.0 %, stage 0 20.0 %"}) {
+    EXPECT_TRUE(Holds(table, part)) << part << "\n" << table;
+  }
+  metrics::StepReport report = SampleReport();
+  report.critical_path = {};
+  EXPECT_TRUE(Holds(RenderTable(SampleDescription(), report, {}), "Critical path  not followed"));
+}
+
+TEST(StepJsonTest, TheCriticalPathHasItsPartsOrIsNull) {
+  metrics::StepReport report = SampleReport();
+  const json path = json::parse(RenderJson(SampleDescription(), report)).at("critical_path");
+  EXPECT_EQ(path.at("length_s"), 95e-6);
+  EXPECT_EQ(path.at("causes").at(1).at("cause"), "pp sharing");
+  EXPECT_EQ(path.at("causes").at(1).at("share"), 0.4);
+  EXPECT_EQ(path.at("stages_s"), json({19e-6, 76e-6}));
+  EXPECT_EQ(path.at("operations").at(0).at("operations"), 12);
+  report.critical_path = {};
+  EXPECT_TRUE(json::parse(RenderJson(SampleDescription(), report)).at("critical_path").is_null());
+}
+
 TEST(StepTableTest, ColourIsOnlyAdded) {
   EXPECT_EQ(Table().find('\x1b'), std::string::npos);
   EXPECT_NE(RenderTable(SampleDescription(), SampleReport(), {.color = true}).find('\x1b'),

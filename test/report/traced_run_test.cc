@@ -54,8 +54,10 @@ class TracedRunTest : public ::testing::TestWithParam<std::vector<std::string>> 
     const std::unique_ptr<TraceWriter> writer =
         Checked(OpenTrace(path, compiled.program, simulate::DescribeRun(scenario), options));
     run.record_stages = true;
+    run.critical_path = true;
     run.sink = writer.get();
     simulate::Simulation simulation = Checked(simulate::Run(scenario, std::move(compiled), run));
+    writer->ShowPath(simulation.path);
     const TraceSummary summary =
         Checked(writer->Close(simulation.compiled.program, simulation.result, simulation.report));
     return {std::move(simulation), summary};
@@ -72,6 +74,7 @@ TEST_P(TracedRunTest, KernelsSumToTheAccountsAndEveryMessageIsAnArrow) {
   std::map<std::int64_t, double> compute;  // by process, in microseconds
   std::map<std::int64_t, std::int64_t> kernels;
   std::map<std::string, std::int64_t> actions;
+  double path_end = 0.0;
   std::int64_t arrows = 0;
   std::int64_t sends = 0;
   for (const json& event : trace.at("traceEvents")) {
@@ -83,6 +86,12 @@ TEST_P(TracedRunTest, KernelsSumToTheAccountsAndEveryMessageIsAnArrow) {
       ++kernels[event.at("pid")];
     }
     const std::string name = event.at("name");
+    if (category == "critical_path") {
+      // One unbroken track, on a process that is no rank's.
+      EXPECT_EQ(event.at("pid"), run.simulation.compiled.program.world_size + 1);
+      EXPECT_NEAR(event.at("ts").get<double>(), path_end, 1e-6) << event.dump();
+      path_end = event.at("ts").get<double>() + event.at("dur").get<double>();
+    }
     if (category == "action") ++actions[name.substr(0, 1)];
     if (category == "pp") {
       sends += name.starts_with("send ") ? 1 : 0;
@@ -99,6 +108,7 @@ TEST_P(TracedRunTest, KernelsSumToTheAccountsAndEveryMessageIsAnArrow) {
                 state(program::RankState::kCompute) + state(program::RankState::kOptimizer),
                 1e-3 * static_cast<double>(kernels[process]));
   }
+  EXPECT_NEAR(path_end, ToSeconds(run.simulation.report.step_time) * 1e6, 1e-3);
   EXPECT_EQ(arrows, sends);
   EXPECT_GT(arrows, 0);
   std::map<std::string, std::int64_t> expected;

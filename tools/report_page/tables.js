@@ -172,6 +172,15 @@ Q.runTables = function(run) {
                           }));
   const waterfall =
       run.waterfall.map((step) => ({name: step.cause, cells: [Q.percent(step.share_of_peak)]}));
+  const path = run.critical_path === null ? [] : [table(
+      'Critical path: what bounds the step', ['cause', 'time', 'of step', 'operations'],
+      run.critical_path.causes.map((c) => ({
+                                     name: c.cause,
+                                     cells: [
+                                       Q.seconds(c.time_s), Q.percent(c.share),
+                                       Q.count(c.operations)
+                                     ]
+                                   })))];
   return [
     table(
         'Communication, mean over ranks',
@@ -184,6 +193,7 @@ Q.runTables = function(run) {
         'Where the time of a rank goes (mean; sums to the step)', ['state', 'time', 'of step'],
         states),
     table('From peak to achieved', ['cause', 'share of peak'], waterfall),
+    ...path,
   ];
 };
 
