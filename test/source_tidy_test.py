@@ -19,6 +19,7 @@ RANKS = {
     "schedules": 1,
     "topology": 1,
     "sim/engine": 1,
+    "sim/reliability": 1,
     "sim/model": 1,
     "sim/parallel": 2,
     "sim/compute": 2,

@@ -12,6 +12,7 @@
 #include "tools/calibrate_command.h"
 #include "tools/command_line.h"
 #include "tools/compare_command.h"
+#include "tools/goodput_command.h"
 #include "tools/import_command.h"
 #include "tools/plan_command.h"
 #include "tools/replay_command.h"
@@ -37,6 +38,7 @@ int Run(int argc, char** argv) {
   const std::string executable = argv[0];
   quadrille::tools::AddCalibrateCommand(app, executable, status);
   quadrille::tools::AddCompareCommand(app, executable, status);
+  quadrille::tools::AddGoodputCommand(app, executable, status);
   quadrille::tools::AddImportCommand(app, executable, status);
   quadrille::tools::AddPlanCommand(app, executable, status);
   quadrille::tools::AddReplayCommand(app, executable, status);

@@ -33,6 +33,7 @@ constexpr IncludePlace kPlaces[] = {
     {"cluster.gpu", "gpus", "GPU", ""},
     {"cluster.collectives", "clusters/collectives", "table of collective constants", ""},
     {"stack", "clusters/stacks", "software stack", ""},
+    {"reliability.failures", "failures", "table of failures", ""},
     {"overlap.tensor_parallel", "clusters/overlap", "tensor overlap table", "none"},
 };
 

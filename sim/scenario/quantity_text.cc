@@ -48,6 +48,9 @@ constexpr Unit kFlopRateUnits[] = {
 // In picoseconds, so that decimal text is scaled once.
 constexpr Unit kDurationUnits[] = {{"ps", 1},   {"ns", 1e3},    {"us", 1e6},   {"ms", 1e9},
                                    {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
+// In microseconds.
+constexpr Unit kWallTimeUnits[] = {
+    {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86'400e6}};
 constexpr Unit kRatioUnits[] = {{"", 1}, {"%", 0.01}};
 constexpr Unit kCountUnits[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
 
@@ -180,6 +183,12 @@ Parsed<Duration> ParseDuration(std::string_view text) {
 Parsed<Duration> ParseSignedDuration(std::string_view text) {
   if (!text.starts_with('-')) return ParseDuration(text);
   return ParseDuration(text.substr(1)).map([](Duration d) { return -d; });
+}
+
+Parsed<reliability::WallTime> ParseWallTime(std::string_view text) {
+  return ParseWhole(text, kWallTimeUnits, "10 min").map([](std::int64_t v) {
+    return reliability::WallTime(v);
+  });
 }
 
 Parsed<Ratio> ParseRatio(std::string_view text) {

@@ -13,6 +13,7 @@
 
 #include "sim/base/time.h"
 #include "sim/base/units.h"
+#include "sim/reliability/reliability_spec.h"
 
 namespace quadrille::scenario {
 
@@ -28,6 +29,8 @@ using Parsed = tl::expected<T, std::string>;
 [[nodiscard]] Parsed<Duration> ParseDuration(std::string_view text);  // to the picosecond
 // The same with either sign: a correction, not a length of time.
 [[nodiscard]] Parsed<Duration> ParseSignedDuration(std::string_view text);
+// Time on the wall clock, to the microsecond: "54 d", "10 min".
+[[nodiscard]] Parsed<reliability::WallTime> ParseWallTime(std::string_view text);
 // "95 %" or "0.95".
 [[nodiscard]] Parsed<Ratio> ParseRatio(std::string_view text);
 // "15.6T", "2B", "4096": counts take the letters of the field, K, M, B and T, powers of 1000,

@@ -16,6 +16,7 @@
 #include "sim/network/network_options.h"
 #include "sim/parallel/parallel_config.h"
 #include "sim/program/execution_options.h"
+#include "sim/reliability/reliability_spec.h"
 #include "sim/runtime/perturbation.h"
 #include "topology/cluster_spec.h"
 #include "topology/gpu_spec.h"
@@ -59,6 +60,7 @@ struct Scenario {
   double kernel_time_factor = 1.0;  // of every kernel; `efficiency` has it already
   network::NetworkOptions network;
   std::vector<runtime::Perturbation> perturbations;
+  std::optional<reliability::ReliabilitySpec> reliability;  // of whole runs; `goodput` needs it
   std::uint64_t seed = 1;
 
   std::vector<Assumption> assumptions;

@@ -32,6 +32,7 @@ class Dump {
  private:
   void Value(const std::string& value) { text_ += value; }
   void Value(bool value) { text_ += value ? "true" : "false"; }
+  void Value(reliability::WallTime value) { text_ += fmt::format("{}us", value.count()); }
   void Value(Duration value) { text_ += fmt::format("{}ps", value.count()); }
   template <typename T>
   requires std::is_arithmetic_v<T>
@@ -296,6 +297,21 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
             scenario.kernel_time_factor, scenario.seed);
 }
 
+void DumpReliability(Dump& dump, const reliability::ReliabilitySpec& spec) {
+  dump.Section("reliability");
+  const auto& [failures, duration, tokens, checkpoint, detection, restart, planned_restart, spares,
+               repair] = spec;
+  const auto& [name, source, gpus, gpus_per_node, observed, planned, components] = failures;
+  (void)source;
+  dump.Line("failures", name, gpus, gpus_per_node, observed, planned);
+  for (const auto& [component, count, per, replaces_node] : components) {
+    dump.Line("component", component, count, per, replaces_node);
+  }
+  const auto& [interval, cost, storage] = checkpoint;
+  dump.Line("checkpoint", interval, cost, storage);
+  dump.Line("run", duration, tokens, detection, restart, planned_restart, spares, repair);
+}
+
 }  // namespace
 
 std::string CanonicalText(const Scenario& scenario) {
@@ -309,6 +325,7 @@ std::string CanonicalText(const Scenario& scenario) {
   DumpSchedule(dump, scenario.schedule);
   DumpProgramOptions(dump, scenario);
   DumpConditions(dump, scenario);
+  if (scenario.reliability) DumpReliability(dump, *scenario.reliability);
   return dump.Take();
 }
 

@@ -19,6 +19,7 @@
 #include "sim/scenario/model_loader.h"
 #include "sim/scenario/overlay.h"
 #include "sim/scenario/overrides.h"
+#include "sim/scenario/reliability_loader.h"
 #include "sim/scenario/run_sections.h"
 #include "sim/scenario/scenario_hash.h"
 #include "sim/scenario/software_stack.h"
@@ -76,6 +77,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   LoadHost(root.Section("host"), scenario);
   LoadNetwork(root.Section("network"), scenario);
   LoadPerturbations(root, scenario);
+  LoadReliability(root.Section("reliability"), scenario);
   root.Read("seed", &scenario->seed);
   root.Require({"model", "cluster", "training"});
   root.Finish();

@@ -210,6 +210,13 @@ bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
   return ReadQuantity(key, out, ParseParameters, zero);
 }
 
+bool MapReader::Read(std::string_view key, TokenCount* out, Zero zero) {
+  return ReadQuantity(key, out, ParseTokens, zero);
+}
+bool MapReader::Read(std::string_view key, reliability::WallTime* out, Zero zero) {
+  return ReadQuantity(key, out, ParseWallTime, zero);
+}
+
 template <typename T, typename Parse>
 bool MapReader::ReadList(std::string_view key, std::vector<T>* out, std::string_view example,
                          Parse parse) {

@@ -71,6 +71,8 @@ class MapReader {
   bool Read(std::string_view key, Duration* out, Signed);
   bool Read(std::string_view key, Ratio* out, Zero zero = Zero::kAllowed);
   bool Read(std::string_view key, ParameterCount* out, Zero zero = Zero::kRefused);
+  bool Read(std::string_view key, TokenCount* out, Zero zero = Zero::kRefused);
+  bool Read(std::string_view key, reliability::WallTime* out, Zero zero);
   bool Read(std::string_view key, std::vector<std::int32_t>* out, Range<std::int32_t> range);
   bool Read(std::string_view key, std::vector<BytesPerSecond>* out);
   bool Read(std::string_view key, std::vector<double>* out, Range<double> range);
