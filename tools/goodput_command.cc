@@ -49,8 +49,7 @@ void AddGoodputCommand(CLI::App& app, const std::string& executable, int& status
   CLI::App* command = app.add_subcommand(
       "goodput", "Simulate a run of many days with failures, checkpoints and restarts");
   arguments->run.Add(*command);
-  command
-      ->add_option("--runs", arguments->runs, "How many seeds to simulate (default 200)")
+  command->add_option("--runs", arguments->runs, "How many seeds to simulate (default 200)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
   command->add_option("--format", arguments->format, "table, json or csv")

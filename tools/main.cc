@@ -17,6 +17,7 @@
 #include "tools/plan_command.h"
 #include "tools/replay_command.h"
 #include "tools/schedules_command.h"
+#include "tools/sensitivity_command.h"
 #include "tools/topology_command.h"
 #include "tools/validate_command.h"
 
@@ -43,6 +44,7 @@ int Run(int argc, char** argv) {
   quadrille::tools::AddPlanCommand(app, executable, status);
   quadrille::tools::AddReplayCommand(app, executable, status);
   quadrille::tools::AddSchedulesCommand(app, status);
+  quadrille::tools::AddSensitivityCommand(app, executable, status);
   quadrille::tools::AddValidateCommand(app, executable, status);
   quadrille::tools::AddTopologyCommand(app, executable, status);
   try {

@@ -21,6 +21,7 @@
 #include "sim/report/timeline_text.h"
 #include "sim/report/trace_writer.h"
 #include "sim/simulate/describe_run.h"
+#include "sim/simulate/many_steps.h"
 #include "sim/simulate/report_page.h"
 #include "sim/simulate/simulate.h"
 #include "tools/command_line.h"
@@ -41,6 +42,8 @@ struct ReplayArguments {
   std::string trace_layout = "merged";
   std::vector<std::int32_t> trace_ranks;
   std::uint64_t shuffle_ties = 0;
+  std::int32_t steps = 1;
+  int threads = 0;
   bool unfold = false;
   bool critical_path = false;
   bool no_critical_path = false;  // neither: where it costs little
@@ -173,8 +176,16 @@ int Replay(const ReplayArguments& arguments) {
   }
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
   options.progress = [&progress](Ratio done) { progress.Update(done); };
-  const Result<simulate::Simulation> simulation =
-      simulate::Run(*scenario, std::move(*compiled), options);
+  Result<simulate::Simulation> simulation = simulate::Run(*scenario, std::move(*compiled), options);
+  if (simulation && arguments.steps > 1) {
+    Result<std::vector<Duration>> steps = simulate::SimulateSteps(
+        *scenario, options, arguments.steps, arguments.threads, options.progress);
+    if (steps) {
+      simulation->report.steps = std::move(*steps);
+    } else {
+      simulation = tl::unexpected<Diagnostics>(std::move(steps.error()));
+    }
+  }
   progress.Clear();
   if (!simulation) {
     PrintProblems(simulation.error());
@@ -226,6 +237,15 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->type_name("SEED");
   command->add_flag("--unfold", arguments->unfold,
                     "Simulate every rank instead of one per class of equal ranks");
+  command
+      ->add_option("--steps", arguments->steps,
+                   "Simulate so many steps, each with its own draws of jitter, for their spread")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  command
+      ->add_option("--threads", arguments->threads, "Threads for --steps (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 256));
   CLI::Option* follow =
       command->add_flag("--critical-path", arguments->critical_path,
                         "Follow the critical path (default: up to 4 million operations)");

@@ -110,9 +110,8 @@ CriticalPathReport SummarisePath(const program::Program& program,
     operation.name = name;
     report.operations.push_back(std::move(operation));
   }
-  std::stable_sort(
-      report.operations.begin(), report.operations.end(),
-      [](const PathOperation& a, const PathOperation& b) { return a.time > b.time; });
+  std::stable_sort(report.operations.begin(), report.operations.end(),
+                   [](const PathOperation& a, const PathOperation& b) { return a.time > b.time; });
   return report;
 }
 

@@ -85,6 +85,8 @@ struct StepReport {
   std::vector<MemoryCurve> memory_curves;
   std::vector<WaterfallStep> waterfall;
   CriticalPathReport critical_path;
+  // Step times of consecutive steps, when asked for; the first is this step.
+  std::vector<Duration> steps;
 
   Bytes peak_memory;
   std::int32_t peak_memory_stage = 0;

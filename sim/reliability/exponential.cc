@@ -18,9 +18,9 @@ constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << kMantissaBits) - 1;
 }  // namespace
 
 double NaturalLogarithm(double x) {
-  QUADRILLE_CHECK(x >= std::numeric_limits<double>::min() &&
-                      x <= std::numeric_limits<double>::max(),
-                  "the logarithm of {}", x);
+  QUADRILLE_CHECK(
+      x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max(),
+      "the logarithm of {}", x);
   const auto bits = std::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<int>(bits >> kMantissaBits) - kExponentBias;
   auto m = std::bit_cast<double>((bits & kMantissaMask) |

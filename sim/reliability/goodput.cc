@@ -21,8 +21,7 @@ constexpr int kOctaves = 2;
 std::uint64_t SeedOf(std::uint64_t seed, std::int64_t run) { return Hash(seed, 0x600d, run); }
 
 std::int64_t StepsFor(WallTime interval, WallTime step) {
-  const double steps =
-      static_cast<double>(interval.count()) / static_cast<double>(step.count());
+  const double steps = static_cast<double>(interval.count()) / static_cast<double>(step.count());
   return std::max<std::int64_t>(1, std::llround(steps));
 }
 

@@ -29,10 +29,10 @@ struct GoodputReport {
   JobFacts job;
   RunPlan plan;
   std::int64_t runs = 0;
-  std::int64_t finished = 0;  // of them
-  WallTime mean_time_between_failures{0};  // unplanned
-  std::vector<double> expected_failures;   // by component, over the mean wall-clock time
-  std::vector<double> mean_failures;       // by component, simulated
+  std::int64_t finished = 0;                // of them
+  WallTime mean_time_between_failures{0};   // unplanned
+  std::vector<double> expected_failures;    // by component, over the mean wall-clock time
+  std::vector<double> mean_failures;        // by component, simulated
   std::array<double, kRunStates> states{};  // shares of wall-clock time, mean over the seeds
   Spread goodput;
   Spread interruptions;  // planned ones included
@@ -41,7 +41,7 @@ struct GoodputReport {
   Spread steps;
   WallTime young{0};
   WallTime daly{0};
-  IntervalResult best;                   // of those below
+  IntervalResult best;                    // of those below
   std::vector<IntervalResult> intervals;  // ascending
 };
 

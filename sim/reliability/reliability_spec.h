@@ -53,11 +53,11 @@ struct ReliabilitySpec {
   std::optional<WallTime> duration;  // simulate so long
   std::optional<TokenCount> tokens;  // or until so many tokens are trained on
   CheckpointSpec checkpoint;
-  WallTime detection{0};           // from a failure to the decision to restart
-  WallTime restart{0};             // from there to the first step: scheduling, start, loading
-  WallTime planned{0};             // downtime of a planned interruption
-  std::int32_t spares = 0;         // nodes that stand by
-  WallTime repair{0};              // until a replaced node is a spare
+  WallTime detection{0};    // from a failure to the decision to restart
+  WallTime restart{0};      // from there to the first step: scheduling, start, loading
+  WallTime planned{0};      // downtime of a planned interruption
+  std::int32_t spares = 0;  // nodes that stand by
+  WallTime repair{0};       // until a replaced node is a spare
 };
 
 }  // namespace quadrille::reliability

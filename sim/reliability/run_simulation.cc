@@ -1,11 +1,11 @@
-// Idea. Between two interruptions a run repeats one cycle, K steps and a checkpoint, so that stretch
-// is one division; only interruptions are events. A failure throws away the steps since the last
-// checkpoint; detection, perhaps a wait for a node, and a restart follow, and a failure during those
-// begins them anew. A planned interruption waits for the end of a step, takes a checkpoint and loses
-// nothing else.
+// Idea. Between two interruptions a run repeats one cycle, K steps and a checkpoint, so that
+// stretch is one division; only interruptions are events. A failure throws away the steps since the
+// last checkpoint; detection, perhaps a wait for a node, and a restart follow, and a failure during
+// those begins them anew. A planned interruption waits for the end of a step, takes a checkpoint
+// and loses nothing else.
 //
-// Invariants: (1) states sum to the wall-clock time; (2) steps never count twice: those of kLost are
-// not in `steps`; (3) the times of interruptions are a function of the seed alone.
+// Invariants: (1) states sum to the wall-clock time; (2) steps never count twice: those of kLost
+// are not in `steps`; (3) the times of interruptions are a function of the seed alone.
 #include "sim/reliability/run_simulation.h"
 
 #include <algorithm>
@@ -252,10 +252,10 @@ std::vector<double> FailureRates(const FailureTable& table, const JobFacts& job)
 
 RunOutcome SimulateRun(const ReliabilitySpec& spec, const JobFacts& job, const RunPlan& plan,
                        std::uint64_t seed) {
-  QUADRILLE_CHECK(job.step.count() > 0 && plan.horizon.count() > 0 &&
-                      plan.steps_between_checkpoints > 0,
-                  "a run of steps of {} us over {} us with {} steps between checkpoints",
-                  job.step.count(), plan.horizon.count(), plan.steps_between_checkpoints);
+  QUADRILLE_CHECK(
+      job.step.count() > 0 && plan.horizon.count() > 0 && plan.steps_between_checkpoints > 0,
+      "a run of steps of {} us over {} us with {} steps between checkpoints", job.step.count(),
+      plan.horizon.count(), plan.steps_between_checkpoints);
   return Run(spec, job, plan, seed).Simulate();
 }
 

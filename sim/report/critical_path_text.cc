@@ -54,9 +54,9 @@ std::string RenderCriticalPath(const CriticalPathReport& path, const TableStyle&
     return text + Painted("  not followed: --critical-path follows it", Emphasis::kFaint, style) +
            "\n";
   }
-  text += Painted("  the chain of operations that bounds the step, by cause", Emphasis::kFaint,
-                  style) +
-          "\n";
+  text +=
+      Painted("  the chain of operations that bounds the step, by cause", Emphasis::kFaint, style) +
+      "\n";
   TextTable table({{"cause"},
                    {"time", Align::kRight},
                    {"of step", Align::kRight},
@@ -102,12 +102,9 @@ Json CriticalPathJson(const CriticalPathReport& path) {
   }
   Json stages = Json::array();
   for (Duration stage : path.stages) stages.push_back(Seconds(stage));
-  return {{"length_s", Seconds(path.length)},
-          {"steps", path.steps},
-          {"crossings", path.crossings},
-          {"causes", std::move(causes)},
-          {"stages_s", std::move(stages)},
-          {"operations", std::move(operations)}};
+  return {{"length_s", Seconds(path.length)}, {"steps", path.steps},
+          {"crossings", path.crossings},      {"causes", std::move(causes)},
+          {"stages_s", std::move(stages)},    {"operations", std::move(operations)}};
 }
 
 }  // namespace quadrille::report

@@ -37,26 +37,27 @@ std::string Heading(const std::string& title, const std::string& remark, const T
 }
 
 // Lines that say what the figures rest on.
-std::vector<std::pair<std::string, std::string>> Assumptions(
-    const GoodputDescription& description, const GoodputReport& report) {
+std::vector<std::pair<std::string, std::string>> Assumptions(const GoodputDescription& description,
+                                                             const GoodputReport& report) {
   const reliability::ReliabilitySpec& spec = description.spec;
   const reliability::FailureTable& failures = spec.failures;
   double observed = 0.0;
   for (const reliability::FailureComponent& component : failures.components) {
     observed += component.count;
   }
-  const std::string cost =
-      description.checkpoint_bytes.value() == 0
-          ? WallText(report.job.checkpoint_cost)
-          : fmt::format("{}: {} at {}", WallText(report.job.checkpoint_cost),
-                        BytesText(description.checkpoint_bytes), RateText(*spec.checkpoint.storage));
+  const std::string cost = description.checkpoint_bytes.value() == 0
+                               ? WallText(report.job.checkpoint_cost)
+                               : fmt::format("{}: {} at {}", WallText(report.job.checkpoint_cost),
+                                             BytesText(description.checkpoint_bytes),
+                                             RateText(*spec.checkpoint.storage));
   return {
       {"failures",
        fmt::format("{:.6g} unplanned and {:.6g} planned in {} on {} GPUs ({}), {}", observed,
                    failures.planned, WallText(failures.duration), CountText(failures.gpus),
                    failures.name.empty() ? "given in the run" : failures.name,
                    failures.source.empty() ? "no source stated" : failures.source)},
-      {"scaling", "each component a Poisson process; its rate grows with GPUs, nodes or not at all"},
+      {"scaling",
+       "each component a Poisson process; its rate grows with GPUs, nodes or not at all"},
       {"checkpoint", fmt::format("every {} of training ({} steps), which stands still for {}",
                                  WallText(report.plan.steps_between_checkpoints * report.job.step),
                                  CountText(report.plan.steps_between_checkpoints), cost)},
@@ -65,8 +66,8 @@ std::vector<std::pair<std::string, std::string>> Assumptions(
       {"planned", WallText(spec.planned) + " of downtime after a checkpoint; no step is lost"},
       {"spares", fmt::format("{} nodes; a replaced node is a spare after {}",
                              CountText(spec.spares), WallText(spec.repair))},
-      {"step", fmt::format("{} as simulated by replay, the same throughout",
-                           WallText(report.job.step))}};
+      {"step",
+       fmt::format("{} as simulated by replay, the same throughout", WallText(report.job.step))}};
 }
 
 std::vector<Cell> SpreadRow(const char* name, const Spread& spread, int digits) {
@@ -134,8 +135,8 @@ std::string CheckpointSection(const GoodputReport& report, const TableStyle& sty
   for (const reliability::IntervalResult& tried : report.intervals) {
     if (tried.steps == report.plan.steps_between_checkpoints) here = tried.goodput;
   }
-  interval.AddRow({"of the run",
-                   WallText(report.plan.steps_between_checkpoints * report.job.step), Share(here)});
+  interval.AddRow({"of the run", WallText(report.plan.steps_between_checkpoints * report.job.step),
+                   Share(here)});
   interval.AddRow({{"best of those tried", Emphasis::kStrong},
                    {WallText(report.best.interval), Emphasis::kStrong},
                    Share(report.best.goodput)});

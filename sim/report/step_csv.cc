@@ -102,6 +102,9 @@ std::string RenderCsv(const RunDescription& run, const metrics::StepReport& repo
   for (const metrics::WaterfallStep& step : report.waterfall) {
     rows.Number("waterfall", step.cause, "", step.share.value(), "ratio");
   }
+  for (std::size_t step = 0; step < report.steps.size(); ++step) {
+    rows.Time("steps", fmt::format("{}", step), "", report.steps[step]);
+  }
   for (const metrics::PathCause& cause : report.critical_path.causes) {
     rows.Time("critical_path", cause.cause, "", cause.time);
   }

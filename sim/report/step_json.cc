@@ -6,6 +6,7 @@
 #include "sim/report/constant_list.h"
 #include "sim/report/critical_path_text.h"
 #include "sim/report/number_text.h"
+#include "sim/report/step_spread.h"
 #include "sim/report/version.h"
 
 namespace quadrille::report {
@@ -188,6 +189,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"stages", StagesJson(report)},
       {"waterfall", WaterfallJson(report)},
       {"critical_path", CriticalPathJson(report.critical_path)},
+      {"steps", StepsJson(report.steps)},
       {"world_size", report.world_size},
       {"simulated_ranks", report.simulated_ranks},
       {"microbatches", report.microbatches},

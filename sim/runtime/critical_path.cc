@@ -89,7 +89,6 @@ class Walk {
   const program::OperationTimes& times_;
   // By program and lane: completions of the lane before each of its runs.
   std::vector<std::vector<std::vector<std::int32_t>>> run_begins_;
-  std::vector<bool> launches_;  // by program: some launch takes host time
   program::CriticalPath path_;
 };
 
@@ -104,7 +103,6 @@ void Walk::IndexRuns() {
         count += static_cast<std::int32_t>(run.end - run.begin);
       }
     }
-    launches_.push_back(LaunchesBind(rank));
   }
 }
 
@@ -166,8 +164,7 @@ Binding Walk::BindingOf(const Node& node, const Place& place) const {
 
 // The member of a transfer that was ready last; `node` itself where it is one of them.
 Node Walk::LastMember(const Node& node, TimePoint start) const {
-  const auto g =
-      static_cast<std::size_t>(program_.ranks[node.rank].group_of_lane[node.lane]);
+  const auto g = static_cast<std::size_t>(program_.ranks[node.rank].group_of_lane[node.lane]);
   const program::Group& group = program_.groups[g];
   const auto ready = [&](const Node& member) { return BindingOf(member, PlaceOf(member)).ready; };
   Node last = node;
@@ -235,8 +232,7 @@ void Walk::AddGap(PathKind kind, const Node& node, const Place& place, TimePoint
 }
 
 void Walk::CostTransfer(const Node& node, const Instruction& instruction, PathStep& step) const {
-  const auto g =
-      static_cast<std::size_t>(program_.ranks[node.rank].group_of_lane[node.lane]);
+  const auto g = static_cast<std::size_t>(program_.ranks[node.rank].group_of_lane[node.lane]);
   const program::Group& group = program_.groups[g];
   network::TransferCost cost = machine_.costs[instruction.cost * program_.placements.size() +
                                               static_cast<std::size_t>(group.placement)];
@@ -285,10 +281,12 @@ std::optional<Node> Walk::Visit(Node node) {
   if (binding.ready == start) return binding.node;
   QUADRILLE_CHECK(binding.ready < start, "an operation started at {} ps, before {} ps of its needs",
                   start.time_since_epoch().count(), binding.ready.time_since_epoch().count());
-  if (!launches_[program_.ranks[node.rank].program]) {
+  if (place.instruction->kind == InstructionKind::kBegin ||
+      place.instruction->kind == InstructionKind::kEnd) {
     AddGap(PathKind::kWaiting, node, place, binding.ready, start);
     return binding.node;
   }
+  // Everything was there, so the host came late.
   const std::optional<Node> origin = HostOrigin(node, place);
   const TimePoint from =
       origin ? times_.At(origin->rank, origin->lane, origin->position).end : TimePoint();

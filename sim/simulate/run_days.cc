@@ -52,10 +52,10 @@ Result<RunDays> SimulateDays(const scenario::Scenario& scenario, std::int64_t ru
   const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
   const double downtime = static_cast<double>((spec.detection + spec.restart).count());
   // A run that cannot finish goes on to its horizon, 20 times the ideal.
-  const double steps =
-      spec.tokens ? static_cast<double>(spec.tokens->value()) /
-                        static_cast<double>(days.description.tokens_per_step.value())
-                  : 0.0;
+  const double steps = spec.tokens
+                           ? static_cast<double>(spec.tokens->value()) /
+                                 static_cast<double>(days.description.tokens_per_step.value())
+                           : 0.0;
   const double length = spec.duration ? static_cast<double>(spec.duration->count())
                                       : 20.0 * steps * static_cast<double>(job.step.count());
   constexpr double kIntervalsTried = 18.0;

@@ -13,8 +13,9 @@ namespace quadrille::reliability {
 namespace {
 
 TEST(NaturalLogarithm, IsThatOfTheLibraryToTheLastDigits) {
-  for (double x : {std::numeric_limits<double>::min(), 1e-300, 1e-9, 0.1, 0.5, 0.70710678, 0.9999999,
-                   1.0, 1.0000001, 1.41421356, 2.0, 2.718281828459045, 10.0, 1e9, 1e300}) {
+  for (double x :
+       {std::numeric_limits<double>::min(), 1e-300, 1e-9, 0.1, 0.5, 0.70710678, 0.9999999, 1.0,
+        1.0000001, 1.41421356, 2.0, 2.718281828459045, 10.0, 1e9, 1e300}) {
     EXPECT_NEAR(NaturalLogarithm(x), std::log(x), 4e-16 * std::max(1.0, std::abs(std::log(x))))
         << x;
   }

@@ -26,7 +26,9 @@ ReliabilitySpec Failing(double count, bool replaces_node = false) {
   return spec;
 }
 
-JobFacts Job(WallTime checkpoint_cost = 10 * kSecond) { return {100, 10, 2 * kSecond, checkpoint_cost}; }
+JobFacts Job(WallTime checkpoint_cost = 10 * kSecond) {
+  return {100, 10, 2 * kSecond, checkpoint_cost};
+}
 
 WallTime In(const RunOutcome& outcome, RunState state) {
   return outcome.states[static_cast<std::size_t>(state)];
@@ -75,8 +77,7 @@ TEST(SimulateRun, TakesAsLongAsDalyExpects) {
       const double mean = sum / kRuns;
       const double error = std::sqrt((squares / kRuns - mean * mean) / kRuns);
       const double tau = static_cast<double>(steps) * 2.0;
-      const double expected = m * std::exp(1800.0 / m) *
-                                  std::expm1((tau + ToSeconds(cost)) / m) *
+      const double expected = m * std::exp(1800.0 / m) * std::expm1((tau + ToSeconds(cost)) / m) *
                                   static_cast<double>(cycles) -
                               ToSeconds(cost);  // the last step needs no checkpoint
       EXPECT_NEAR(mean, expected, 4.0 * error + 0.5 * ToSeconds(cost)) << steps;

@@ -50,7 +50,8 @@ Followed Follow(const Program& program, const Machine& machine, By evaluator,
 std::string Flaw(const Followed& followed) {
   TimePoint at;
   for (const PathStep& step : followed.path) {
-    if (step.start != at) return "a gap before " + std::to_string(step.start.time_since_epoch().count());
+    if (step.start != at)
+      return "a gap before " + std::to_string(step.start.time_since_epoch().count());
     if (step.end <= step.start) return "an empty step";
     if (step.kind == PathKind::kWaiting) return "a wait that nothing explains";
     if (step.alone > step.end - step.start) return "a step faster than alone";
@@ -88,9 +89,8 @@ TEST(CriticalPath, OfOneRankIsItsKernels) {
   const Program program = HandProgram({rank.Build()}, {});
   const Followed followed = Follow(program, Costing({}), By::kExecutor);
   EXPECT_EQ(Flaw(followed), "");
-  EXPECT_EQ(Brief(followed.path),
-            (std::vector{std::pair{PathKind::kKernel, 3 * kMicrosecond},
-                         std::pair{PathKind::kKernel, 5 * kMicrosecond}}));
+  EXPECT_EQ(Brief(followed.path), (std::vector{std::pair{PathKind::kKernel, 3 * kMicrosecond},
+                                               std::pair{PathKind::kKernel, 5 * kMicrosecond}}));
 }
 
 TEST(CriticalPath, GoesThroughTheMemberThatWasReadyLast) {
@@ -103,10 +103,9 @@ TEST(CriticalPath, GoesThroughTheMemberThatWasReadyLast) {
   for (By evaluator : {By::kExecutor, By::kSweep}) {
     const Followed followed = Follow(program, Costing({7 * kMicrosecond}), evaluator);
     EXPECT_EQ(Flaw(followed), "");
-    EXPECT_EQ(Brief(followed.path),
-              (std::vector{std::pair{PathKind::kKernel, 30 * kMicrosecond},
-                           std::pair{PathKind::kTransfer, 7 * kMicrosecond},
-                           std::pair{PathKind::kKernel, 9 * kMicrosecond}}));
+    EXPECT_EQ(Brief(followed.path), (std::vector{std::pair{PathKind::kKernel, 30 * kMicrosecond},
+                                                 std::pair{PathKind::kTransfer, 7 * kMicrosecond},
+                                                 std::pair{PathKind::kKernel, 9 * kMicrosecond}}));
     ASSERT_EQ(followed.path.size(), 3U);
     EXPECT_EQ(followed.path[0].rank, 1U);
     EXPECT_EQ(followed.path[2].rank, 0U);
@@ -196,12 +195,12 @@ TEST(CriticalPath, UnfoldedIsAsLongPerCauseAsFolded) {
     const LoweredStep folded = program::Lower(step);
     step.fold = false;
     const LoweredStep unfolded = program::Lower(step);
-    EXPECT_EQ(Brief(Follow(folded.program, MachineFor(folded.program, Fidelity::kAlphaBeta),
-                           By::kSweep)
-                        .path),
-              Brief(Follow(unfolded.program, MachineFor(unfolded.program, Fidelity::kAlphaBeta),
-                           By::kSweep)
-                        .path))
+    EXPECT_EQ(
+        Brief(Follow(folded.program, MachineFor(folded.program, Fidelity::kAlphaBeta), By::kSweep)
+                  .path),
+        Brief(
+            Follow(unfolded.program, MachineFor(unfolded.program, Fidelity::kAlphaBeta), By::kSweep)
+                .path))
         << step.schedule.name;
   }
 }
@@ -270,8 +269,9 @@ TEST(CriticalPath, ShorteningWhatIsOnItShortensTheStepAsOftenAndWhatIsNotNothing
         ++uses[&rank_program.kernels[cost].duration];
       } else {
         const auto group = static_cast<std::size_t>(rank.group_of_lane[s.lane]);
-        ++uses[&machine.costs[cost * program.placements.size() +
-                              static_cast<std::size_t>(program.groups[group].placement)]
+        ++uses[&machine
+                    .costs[cost * program.placements.size() +
+                           static_cast<std::size_t>(program.groups[group].placement)]
                     .alone];
       }
     }

@@ -67,8 +67,7 @@ TEST(RunDays, ReportsPrintWhatTheyAssume) {
         "64 nodes; a replaced node is a spare after"}) {
     EXPECT_TRUE(Holds(table, part)) << part << "\n" << table;
   }
-  const auto json =
-      nlohmann::json::parse(report::RenderGoodputJson(days.description, days.report));
+  const auto json = nlohmann::json::parse(report::RenderGoodputJson(days.description, days.report));
   EXPECT_EQ(json.at("schema_version"), 1);
   EXPECT_EQ(json.at("components").size(), 18U);
   EXPECT_TRUE(json.at("assumptions").at("failures").is_string());
@@ -83,8 +82,7 @@ TEST(RunDays, ARunWithoutTheSectionOrWithTooManyFailuresIsRefused) {
   const auto absent = SimulateDays(LoadShipped(kLlama, {"reliability="}), 5);
   ASSERT_FALSE(absent);
   EXPECT_TRUE(Holds(ToString(absent.error()), "no reliability section"));
-  const auto many =
-      SimulateDays(LoadShipped(kLlama, {"reliability.failures.duration=1 s"}), 200);
+  const auto many = SimulateDays(LoadShipped(kLlama, {"reliability.failures.duration=1 s"}), 200);
   ASSERT_FALSE(many);
   EXPECT_TRUE(Holds(ToString(many.error()), "too many to simulate"));
 }

@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
+#include "sim/base/parallel_for.h"
 #include "sim/scenario/software_stack.h"
 #include "sim/simulate/simulate.h"
-#include "tools/validate/parallel_for.h"
 #include "tools/validate/step_resolver.h"
 
 namespace quadrille::tools {

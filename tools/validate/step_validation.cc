@@ -4,9 +4,9 @@
 
 #include <map>
 
+#include "sim/base/parallel_for.h"
 #include "sim/simulate/simulate.h"
 #include "tools/validate/hardware_choice.h"
-#include "tools/validate/parallel_for.h"
 #include "tools/validate/prediction_interval.h"
 #include "tools/validate/profiled_step.h"
 #include "tools/validate/step_resolver.h"

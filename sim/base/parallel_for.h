@@ -6,7 +6,7 @@
 
 #include "sim/base/units.h"
 
-namespace quadrille::tools {
+namespace quadrille {
 
 // Calls work(0) to work(count - 1), each once, on `threads` threads (0: one per core), taking the
 // next index when one is done. `progress`, if any, is called from the calling thread now and then
@@ -15,4 +15,4 @@ namespace quadrille::tools {
 void ParallelFor(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
                  const std::function<void(Ratio)>& progress = {});
 
-}  // namespace quadrille::tools
+}  // namespace quadrille

@@ -1,4 +1,4 @@
-#include "tools/validate/parallel_for.h"
+#include "sim/base/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace quadrille::tools {
+namespace quadrille {
 
 void ParallelFor(std::size_t count, int threads, const std::function<void(std::size_t)>& work,
                  const std::function<void(Ratio)>& progress) {
@@ -30,4 +30,4 @@ void ParallelFor(std::size_t count, int threads, const std::function<void(std::s
   for (std::thread& thread : pool) thread.join();
 }
 
-}  // namespace quadrille::tools
+}  // namespace quadrille

@@ -1,0 +1,73 @@
+#include "tools/sensitivity_command.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+
+#include "sim/report/progress.h"
+#include "sim/report/sensitivity_report.h"
+#include "sim/report/terminal.h"
+#include "sim/simulate/describe_run.h"
+#include "sim/simulate/sensitivity.h"
+#include "tools/command_line.h"
+
+namespace quadrille::tools {
+namespace {
+
+struct SensitivityArguments {
+  RunArguments run;
+  int threads = 0;
+  bool unfold = false;
+  std::string format = "table";
+};
+
+int Sensitivity(const SensitivityArguments& arguments) {
+  int status = kDone;
+  const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
+  if (!scenario) return status;
+  PrintProblems(scenario->warnings);
+  simulate::SimulateOptions options;
+  options.unfold = arguments.unfold;
+  // A wrong scenario is told from a deadlock by compiling it first.
+  if (const auto compiled = simulate::Compile(*scenario, options); !compiled) {
+    PrintProblems(compiled.error());
+    return kWrongInput;
+  }
+  report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
+  const auto analysis =
+      simulate::AnalyseSensitivity(*scenario, options, arguments.threads,
+                                   [&progress](Ratio done) { progress.Update(done); });
+  progress.Clear();
+  if (!analysis) {
+    PrintProblems(analysis.error());
+    return kAnswerIsNo;
+  }
+  const report::RunDescription run = simulate::DescribeRun(*scenario);
+  if (arguments.format == "json") {
+    return PrintOutput(report::RenderSensitivityJson(run, *analysis));
+  }
+  if (arguments.format == "csv") return PrintOutput(report::RenderSensitivityCsv(*analysis));
+  return PrintOutput(report::RenderSensitivityTable(run, *analysis, OutputStyle()));
+}
+
+}  // namespace
+
+void AddSensitivityCommand(CLI::App& app, const std::string& executable, int& status) {
+  auto arguments = std::make_shared<SensitivityArguments>();
+  arguments->run.executable = executable;
+  CLI::App* command = app.add_subcommand(
+      "sensitivity", "What the step time is sensitive to: each resource 10 % off, each kind free");
+  arguments->run.Add(*command);
+  command->add_option("--format", arguments->format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}));
+  command
+      ->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 256));
+  command->add_flag("--unfold", arguments->unfold,
+                    "Simulate every rank instead of one per class of equal ranks");
+  command->callback([arguments, &status] { status = Sensitivity(*arguments); });
+}
+
+}  // namespace quadrille::tools
