@@ -16,6 +16,7 @@
 #include "sim/report/operation_recorder.h"
 #include "sim/report/progress.h"
 #include "sim/report/terminal.h"
+#include "sim/simulate/rank_orders.h"
 #include "sim/simulate/report_page.h"
 #include "sim/simulate/schedule_variants.h"
 #include "tools/command_line.h"
@@ -30,6 +31,7 @@ struct CompareArguments {
   std::vector<std::string> files;
   RunArguments run;  // without the file
   std::string schedules;
+  std::string rank_orders;
   std::string format = "table";
   std::string output;
 };
@@ -162,6 +164,31 @@ int CompareRuns(const CompareArguments& arguments, report::Comparison& compariso
   return kDone;
 }
 
+int CompareRankOrders(const CompareArguments& arguments, report::Comparison& comparison,
+                      std::vector<scenario::Scenario>& scenarios) {
+  if (!arguments.schedules.empty() || arguments.files.size() > 1) {
+    PrintProblems({{{}, "--rank-order compares orders of one run under its own schedule"}});
+    return kWrongInput;
+  }
+  int status = kDone;
+  std::optional<scenario::Scenario> scenario = Load(arguments, 0, status);
+  if (!scenario) return status;
+  Result<std::vector<ScheduleVariant>> variants =
+      simulate::RankOrderVariants(*scenario, arguments.rank_orders);
+  if (!variants) {
+    PrintProblems(variants.error());
+    return kWrongInput;
+  }
+  Comparer comparer(variants->size(), arguments.format == "html");
+  comparer.comparison.of_schedules = false;
+  comparer.comparison.title = scenario->name + " by rank order";
+  for (ScheduleVariant& variant : *variants) comparer.Simulate(std::move(variant));
+  comparer.Finish();
+  comparison = std::move(comparer.comparison);
+  scenarios.push_back(std::move(*scenario));
+  return kDone;
+}
+
 int Write(const CompareArguments& arguments, const std::string& text) {
   if (arguments.output.empty() || arguments.output == "-") return PrintOutput(text);
   const Result<void> written = report::WriteFile(arguments.output, text);
@@ -177,9 +204,10 @@ int Compare(const CompareArguments& arguments) {
   }
   report::Comparison comparison;
   std::vector<scenario::Scenario> scenarios;
-  const int status = arguments.files.size() == 1
-                         ? CompareSchedules(arguments, comparison, scenarios)
-                         : CompareRuns(arguments, comparison, scenarios);
+  const int status =
+      !arguments.rank_orders.empty() ? CompareRankOrders(arguments, comparison, scenarios)
+      : arguments.files.size() == 1  ? CompareSchedules(arguments, comparison, scenarios)
+                                     : CompareRuns(arguments, comparison, scenarios);
   if (status != kDone) return status;
   std::string text;
   if (arguments.format == "json") {
@@ -213,6 +241,11 @@ void AddCompareCommand(CLI::App& app, const std::string& executable, int& status
           "--schedules", arguments->schedules,
           "Schedules with their sizes: 1f1b,interleaved:vp=2:group=12 (also slices, waves, "
           "memory-limit); default: all")
+      ->type_name("LIST");
+  command
+      ->add_option("--rank-order", arguments->rank_orders,
+                   "Instead, one run under several orders of its ranks, innermost dimension first: "
+                   "tp-cp-pp-dp,tp-cp-dp-pp")
       ->type_name("LIST");
   command
       ->add_option("--set", arguments->run.overrides,

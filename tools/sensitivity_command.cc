@@ -35,9 +35,8 @@ int Sensitivity(const SensitivityArguments& arguments) {
     return kWrongInput;
   }
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
-  const auto analysis =
-      simulate::AnalyseSensitivity(*scenario, options, arguments.threads,
-                                   [&progress](Ratio done) { progress.Update(done); });
+  const auto analysis = simulate::AnalyseSensitivity(
+      *scenario, options, arguments.threads, [&progress](Ratio done) { progress.Update(done); });
   progress.Clear();
   if (!analysis) {
     PrintProblems(analysis.error());
@@ -61,8 +60,7 @@ void AddSensitivityCommand(CLI::App& app, const std::string& executable, int& st
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));
-  command
-      ->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
+  command->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(0, 256));
   command->add_flag("--unfold", arguments->unfold,

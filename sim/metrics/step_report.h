@@ -13,6 +13,7 @@
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/metrics/critical_path_report.h"
+#include "sim/metrics/link_use.h"
 #include "sim/program/run_result.h"
 
 namespace quadrille::metrics {
@@ -84,6 +85,7 @@ struct StepReport {
   std::vector<StageReport> stages;
   std::vector<MemoryCurve> memory_curves;
   std::vector<WaterfallStep> waterfall;
+  std::vector<LinkUse> links;  // the busiest of each tier
   CriticalPathReport critical_path;
   // Step times of consecutive steps, when asked for; the first is this step.
   std::vector<Duration> steps;

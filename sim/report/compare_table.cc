@@ -172,6 +172,26 @@ std::string RenderDifferences(const Comparison& comparison, const TableStyle& st
   return text + table.Render(style);
 }
 
+// Which link of each run carries the most of what it could.
+std::string RenderBusiest(const Comparison& comparison, const TableStyle& style) {
+  TextTable table({{comparison.of_schedules ? "schedule" : "run"},
+                   {"tier"},
+                   {"busiest link"},
+                   {"bytes", Align::kRight},
+                   {"busy", Align::kRight}});
+  for (const ComparedRun& run : comparison.runs) {
+    std::string label = run.label;
+    for (const metrics::LinkUse& link : run.step.links) {
+      table.AddRow(
+          {label, link.tier, link.name, BytesText(link.bytes), PercentText(link.utilisation)});
+      label.clear();
+    }
+  }
+  if (table.empty()) return "";
+  return Heading("Busiest links", "one direction; busy: bytes / (bandwidth x step)", style) +
+         table.Render(style);
+}
+
 std::string RenderRefused(const Comparison& comparison, const TableStyle& style) {
   if (comparison.refused.empty()) return "";
   std::string text = Heading("Refused", "", style);
@@ -217,6 +237,7 @@ std::string RenderCompareTable(const Comparison& comparison, const TableStyle& s
     text += RenderFigures(comparison, style);
     text += comparison.of_schedules ? RenderTrades(comparison, style)
                                     : RenderDifferences(comparison, style);
+    if (!comparison.of_schedules) text += RenderBusiest(comparison, style);
   }
   return text + RenderRefused(comparison, style);
 }

@@ -45,7 +45,8 @@ std::string RenderSensitivityTable(const RunDescription& run, const SensitivityR
                       Change(row.faster, report.step_time),
                       {row.what, Emphasis::kFaint}});
   }
-  text += Heading("Sensitivity", "share: the part of the step that is bound to the resource", style);
+  text +=
+      Heading("Sensitivity", "share: the part of the step that is bound to the resource", style);
   text += resources.Render(style);
   TextTable free({{"if this were free"},
                   {"step time", Align::kRight},

@@ -26,7 +26,7 @@ struct FreeSensitivity {
 };
 
 struct SensitivityReport {
-  Duration step_time{0};  // as it is
+  Duration step_time{0};                       // as it is
   std::vector<ResourceSensitivity> resources;  // largest share first
   std::vector<FreeSensitivity> free;           // shortest step first
 };

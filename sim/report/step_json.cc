@@ -5,6 +5,7 @@
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
 #include "sim/report/critical_path_text.h"
+#include "sim/report/link_text.h"
 #include "sim/report/number_text.h"
 #include "sim/report/step_spread.h"
 #include "sim/report/version.h"
@@ -188,6 +189,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"states_s", StatesJson(report.states)},
       {"stages", StagesJson(report)},
       {"waterfall", WaterfallJson(report)},
+      {"links", LinksJson(report.links)},
       {"critical_path", CriticalPathJson(report.critical_path)},
       {"steps", StepsJson(report.steps)},
       {"world_size", report.world_size},

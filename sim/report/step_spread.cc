@@ -45,10 +45,10 @@ std::string RenderSteps(const std::vector<Duration>& steps, const TableStyle& st
   const auto slowest = std::max_element(steps.begin(), steps.end());
   add("slowest", *slowest);
   return "\n" + Painted("Steps", Emphasis::kStrong, style) + "  " +
-         Painted(fmt::format("{} steady-state steps, each with its own draws of jitter; the rest of "
-                             "this report is of step 0, the slowest is step {}",
-                             CountText(static_cast<std::int64_t>(steps.size())),
-                             slowest - steps.begin()),
+         Painted(fmt::format(
+                     "{} steady-state steps, each with its own draws of jitter; the rest of "
+                     "this report is of step 0, the slowest is step {}",
+                     CountText(static_cast<std::int64_t>(steps.size())), slowest - steps.begin()),
                  Emphasis::kFaint, style) +
          "\n" + table.Render(style);
 }

@@ -11,6 +11,7 @@
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
 #include "sim/report/critical_path_text.h"
+#include "sim/report/link_text.h"
 #include "sim/report/number_text.h"
 #include "sim/report/step_spread.h"
 #include "sim/report/version.h"
@@ -337,10 +338,10 @@ std::string RenderTable(const RunDescription& run, const StepReport& report,
                         const TableStyle& style) {
   return RenderHeader(run, style) + RenderHeadline(run, report, style) +
          RenderSteps(report.steps, style) + RenderBubble(report, style) +
-         RenderCommunication(report, style) + RenderStates(report, style) +
-         RenderWaterfall(report, style) + RenderCriticalPath(report.critical_path, style) +
-         RenderMemory(run, report, style) + RenderConstants(run, style) +
-         RenderIdentity(report, style);
+         RenderCommunication(report, style) + RenderLinks(report.links, style) +
+         RenderStates(report, style) + RenderWaterfall(report, style) +
+         RenderCriticalPath(report.critical_path, style) + RenderMemory(run, report, style) +
+         RenderConstants(run, style) + RenderIdentity(report, style);
 }
 
 }  // namespace quadrille::report

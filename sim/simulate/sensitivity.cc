@@ -3,8 +3,8 @@
 // beside it. Changes of hardware are made to the scenario before it is compiled; what is "free" is
 // made so in the compiled program.
 //
-// A resource that is a factor f faster divides its part T of a step by f, so between 10 % slower and
-// 10 % faster the step changes by T (1/0.9 - 1/1.1). The share of the step that is bound to a
+// A resource that is a factor f faster divides its part T of a step by f, so between 10 % slower
+// and 10 % faster the step changes by T (1/0.9 - 1/1.1). The share of the step that is bound to a
 // resource is that T over the step. The shares of all resources sum to about 1 where the step
 // depends on no fixed time.
 #include "sim/simulate/sensitivity.h"
@@ -99,9 +99,9 @@ void ScaleNics(Scenario& s, double factor) {
 
 void ScaleNetworkLatency(Scenario& s, double factor) {
   network::CollectiveConstants& c = s.collectives;
-  for (Duration* latency : {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte,
-                            &c.tree_inter_step, &c.all_to_all_peer, &c.network_latency,
-                            &c.point_to_point_spine_hop}) {
+  for (Duration* latency :
+       {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte, &c.tree_inter_step,
+        &c.all_to_all_peer, &c.network_latency, &c.point_to_point_spine_hop}) {
     Hasten(*latency, factor);
   }
   HastenLatency(c.network_send_receive, factor);
@@ -122,8 +122,7 @@ void ScaleFabric(CompiledStep& step, double factor) {
 // many fewer bytes of HBM.
 void ScaleFootprint(CompiledStep& step, double factor) {
   for (network::TransferCost& cost : step.machine.costs) {
-    cost.multiprocessors =
-        static_cast<std::int32_t>(std::lround(cost.multiprocessors / factor));
+    cost.multiprocessors = static_cast<std::int32_t>(std::lround(cost.multiprocessors / factor));
     cost.memory_traffic = cost.memory_traffic * (1.0 / factor);
   }
 }
@@ -193,9 +192,13 @@ std::vector<Resource> ResourcesOf(const Scenario& s) {
       {"NVLink bandwidth", "ports and the bus bandwidths measured over them", ScaleNvlink, {}},
       {"NVLink latency", "start, steps and ramp of transfers in a domain", ScaleNvlinkLatency, {}},
       {"NIC bandwidth", "NICs and the point-to-point rate measured over them", ScaleNics, {}},
-      {"network latency", "start, hops and ramp of transfers between domains", ScaleNetworkLatency,
+      {"network latency",
+       "start, hops and ramp of transfers between domains",
+       ScaleNetworkLatency,
        {}},
-      {"communication's SMs", "SMs and HBM bandwidth that transfers take from kernels", {},
+      {"communication's SMs",
+       "SMs and HBM bandwidth that transfers take from kernels",
+       {},
        ScaleFootprint}};
   if (s.network.fidelity == network::Fidelity::kFlow) {
     resources.push_back({"fabric links", "all links above the leaves", {}, ScaleFabric});
@@ -232,9 +235,8 @@ std::vector<FreeKind> FreeKindsOf(const Scenario& s) {
       [](CompiledStep& step) { step.machine.network.interference = false; });
   if (s.network.fidelity == network::Fidelity::kEndpoint ||
       s.network.fidelity == network::Fidelity::kFlow) {
-    add("sharing of links", "each transfer runs as if alone", {}, [](CompiledStep& step) {
-      step.machine.network.fidelity = network::Fidelity::kAlphaBeta;
-    });
+    add("sharing of links", "each transfer runs as if alone", {},
+        [](CompiledStep& step) { step.machine.network.fidelity = network::Fidelity::kAlphaBeta; });
   }
   const auto of_kind = [&](const char* name, model::OperationKind kind) {
     add(name, "kernels take no time", {}, [kind](CompiledStep& step) {

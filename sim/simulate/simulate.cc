@@ -17,6 +17,7 @@
 #include "sim/runtime/condition.h"
 #include "sim/runtime/critical_path.h"
 #include "sim/simulate/fabric_loads.h"
+#include "sim/simulate/link_loads.h"
 #include "sim/simulate/resolve_perturbations.h"
 #include "topology/group.h"
 #include "topology/placement.h"
@@ -375,6 +376,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
   Simulation simulation;
   simulation.report =
       metrics::ComputeStepReport(compiled.program, *result, FactsOf(scenario, compiled));
+  simulation.report.links = BusiestLinks(compiled, *result);
   if (options.critical_path) {
     simulation.path = runtime::FindCriticalPath(compiled.program, compiled.machine, run, *result);
     simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);

@@ -15,11 +15,11 @@ namespace {
 using runtime::PerturbationKind;
 
 scenario::Scenario Small() {
-  return LoadShipped("llama3-405b-1024xh100-bf16",
-                     {"nodes=8", "parallel.tensor=8", "parallel.pipeline=8", "parallel.context=1",
-                      "parallel.data=1", "model.layers=14", "parallel.virtual_stages=1",
-                      "schedule=", "training.global_batch=8", "training.microbatches=8",
-                      "overlap="});
+  return LoadShipped(
+      "llama3-405b-1024xh100-bf16",
+      {"nodes=8", "parallel.tensor=8", "parallel.pipeline=8", "parallel.context=1",
+       "parallel.data=1", "model.layers=14", "parallel.virtual_stages=1",
+       "schedule=", "training.global_batch=8", "training.microbatches=8", "overlap="});
 }
 
 std::vector<Duration> Steps(const scenario::Scenario& scenario, int steps, int threads = 2) {

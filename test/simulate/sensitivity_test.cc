@@ -1,4 +1,5 @@
-// What-ifs by simulating again: bounded by the critical path, and the same on any number of threads.
+// What-ifs by simulating again: bounded by the critical path, and the same on any number of
+// threads.
 #include "sim/simulate/sensitivity.h"
 
 #include <gtest/gtest.h>
@@ -67,11 +68,12 @@ TEST(Sensitivity, WhatIsFreeSavesNoMoreThanItsTimeOnTheCriticalPath) {
 TEST(Sensitivity, OnOneGpuTheSharesAreThoseOfItsKernels) {
   // Nothing overlaps on one GPU, so a kernel's share of the step is what the step is bound to it.
   // At constant efficiency a kernel's time is its FLOPs or bytes over a rate, and nothing else.
-  const scenario::Scenario scenario = LoadShipped(
-      "llama3-405b-1024xh100-bf16",
-      {"nodes=", "gpus=1", "parallel.tensor=1", "parallel.sequence=false", "parallel.pipeline=1",
-       "parallel.virtual_stages=1", "parallel.context=1", "parallel.data=1", "schedule=",
-       "model.layers=2", "training.global_batch=4", "overlap=", "kernels.fidelity=constant"});
+  const scenario::Scenario scenario =
+      LoadShipped("llama3-405b-1024xh100-bf16",
+                  {"nodes=", "gpus=1", "parallel.tensor=1", "parallel.sequence=false",
+                   "parallel.pipeline=1", "parallel.virtual_stages=1", "parallel.context=1",
+                   "parallel.data=1", "schedule=", "model.layers=2", "training.global_batch=4",
+                   "overlap=", "kernels.fidelity=constant"});
   SimulateOptions options;
   options.critical_path = true;
   const Simulation simulation = MustSimulate(scenario, options);

@@ -1,0 +1,59 @@
+#include "sim/simulate/rank_orders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace quadrille::simulate {
+namespace {
+
+// The order as written, and then those of degree 1 that it leaves out: where they stand changes
+// nothing.
+std::string Completed(const std::string& order, const parallel::ParallelConfig& degrees) {
+  const std::array<std::pair<const char*, std::int32_t>, 5> dimensions = {
+      {{"tp", degrees.tensor},
+       {"cp", degrees.context},
+       {"ep", degrees.expert},
+       {"dp", degrees.data},
+       {"pp", degrees.pipeline}}};
+  std::string completed = order;
+  for (const auto& [name, degree] : dimensions) {
+    const bool present = ("-" + order + "-").find(fmt::format("-{}-", name)) != std::string::npos;
+    if (!present && degree == 1) completed += fmt::format("-{}", name);
+  }
+  return completed;
+}
+
+}  // namespace
+
+Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario& run,
+                                                       const std::string& list) {
+  std::vector<ScheduleVariant> variants;
+  Diagnostics problems;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string word = list.substr(begin, end - begin);
+    begin = end + 1;
+    const auto order = parallel::ParseOrder(Completed(word, run.parallel));
+    if (!order) {
+      problems.push_back({{},
+                          fmt::format("--rank-order: '{}' is not an order of this run's dimensions; "
+                                      "write tp, cp, ep, dp and pp once each, innermost first, "
+                                      "joined by '-', without those of degree 1 if you like",
+                                      word)});
+      continue;
+    }
+    ScheduleVariant variant;
+    variant.label = word;
+    variant.own = *order == run.parallel.order;
+    variant.scenario = run;
+    variant.scenario.parallel.order = *order;
+    variants.push_back(std::move(variant));
+  }
+  if (!problems.empty()) return tl::unexpected<Diagnostics>(std::move(problems));
+  return variants;
+}
+
+}  // namespace quadrille::simulate
