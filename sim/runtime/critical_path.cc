@@ -17,6 +17,7 @@
 #include "sim/runtime/critical_path.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "sim/base/check.h"
@@ -56,8 +57,14 @@ class Walk {
  public:
   Walk(const program::Program& program, const Machine& machine, const RunOptions& options,
        const program::RunResult& result)
-      : program_(program), machine_(machine), options_(options), times_(result.times) {
+      : program_(program), machine_(machine), times_(result.times) {
     IndexRuns();
+    if (options.perturbations.empty()) return;
+    for (const program::SimulatedRank& rank : program.ranks) {
+      conditions_.push_back(ConditionOf(rank.rank, options.perturbations, options.seed));
+      launch_delays_.push_back(
+          LaunchDelays(program.programs[rank.program], conditions_.back(), rank.rank));
+    }
   }
 
   program::CriticalPath Follow() {
@@ -81,12 +88,15 @@ class Walk {
   [[nodiscard]] TimePoint LaunchOf(const Node& node, const Place& place) const;
   void AddOperation(const Node& node, const Place& place);
   void AddGap(PathKind kind, const Node& node, const Place& place, TimePoint from, TimePoint to);
-  void CostTransfer(const Node& node, const Instruction& instruction, PathStep& step) const;
+  void CostTransfer(const Node& node, const Instruction& instruction, PathStep& step);
 
   const program::Program& program_;
   const Machine& machine_;
-  const RunOptions& options_;
   const program::OperationTimes& times_;
+  // By rank, where there are perturbations; of groups as they are met.
+  std::vector<RankCondition> conditions_;
+  std::map<std::size_t, GroupCondition> group_conditions_;
+  std::vector<std::vector<Duration>> launch_delays_;  // by rank, where launches are late
   // By program and lane: completions of the lane before each of its runs.
   std::vector<std::vector<std::vector<std::int32_t>>> run_begins_;
   program::CriticalPath path_;
@@ -192,14 +202,19 @@ Node Walk::LastMember(const Node& node, TimePoint start) const {
   return last;
 }
 
-// When the host has launched an operation, jitter of the host apart.
+// When the host has launched an operation.
 TimePoint Walk::LaunchOf(const Node& node, const Place& place) const {
   const std::vector<program::Segment>& segments = ProgramOf(node.rank).segments;
+  const auto launch = [&](std::uint32_t segment) {
+    const bool late = !launch_delays_.empty() && !launch_delays_[node.rank].empty();
+    return segments[segment].launch_base +
+           (late ? launch_delays_[node.rank][segment] : Duration(0));
+  };
+  const Duration own = launch(place.segment) + place.instruction->launch_offset;
   const std::optional<Node> origin = HostOrigin(node, place);
-  const Duration launch = segments[place.segment].launch_base + place.instruction->launch_offset;
-  if (!origin) return TimePoint(launch);
+  if (!origin) return TimePoint(own);
   return times_.At(origin->rank, origin->lane, origin->position).end +
-         (launch - segments[PlaceOf(*origin).segment].launch_base);
+         (own - launch(PlaceOf(*origin).segment));
 }
 
 // The operation at whose end the host went on to launch, one after the other, what leads to
@@ -231,18 +246,20 @@ void Walk::AddGap(PathKind kind, const Node& node, const Place& place, TimePoint
   path_.push_back(step);
 }
 
-void Walk::CostTransfer(const Node& node, const Instruction& instruction, PathStep& step) const {
+void Walk::CostTransfer(const Node& node, const Instruction& instruction, PathStep& step) {
   const auto g = static_cast<std::size_t>(program_.ranks[node.rank].group_of_lane[node.lane]);
   const program::Group& group = program_.groups[g];
   network::TransferCost cost = machine_.costs[instruction.cost * program_.placements.size() +
                                               static_cast<std::size_t>(group.placement)];
-  if (!options_.perturbations.empty()) {
-    GroupCondition condition;
-    for (std::uint32_t m = 0; m < group.member_count; ++m) {
-      const RankId rank = program_.ranks[program_.members[group.member_begin + m].rank].rank;
-      condition.Join(ConditionOf(rank, options_.perturbations, options_.seed));
+  if (!conditions_.empty()) {
+    auto [found, added] = group_conditions_.try_emplace(g);
+    for (std::uint32_t m = 0; added && m < group.member_count; ++m) {
+      found->second.Join(conditions_[program_.members[group.member_begin + m].rank],
+                         group.axis == model::Axis::kExpert);
     }
-    if (!condition.nominal()) cost = Conditioned(cost, condition, machine_.ports);
+    if (!found->second.nominal()) {
+      cost = Conditioned(cost, found->second, machine_.ports, instruction.layer);
+    }
   }
   step.alone = cost.alone;
   step.latency = std::min(cost.latency, cost.alone);
@@ -259,10 +276,11 @@ void Walk::AddOperation(const Node& node, const Place& place) {
     CostTransfer(node, instruction, step);
   } else {
     const program::RankProgram& rank = ProgramOf(node.rank);
-    const RankId id = program_.ranks[node.rank].rank;
-    step.alone = KernelDuration(rank.kernels[instruction.cost],
-                                ConditionOf(id, options_.perturbations, options_.seed), id,
-                                instruction, rank.segments[place.segment]);
+    const program::Kernel& kernel = rank.kernels[instruction.cost];
+    step.alone = conditions_.empty() ? kernel.duration
+                                     : KernelDuration(kernel, conditions_[node.rank],
+                                                      program_.ranks[node.rank].rank, instruction,
+                                                      rank.segments[place.segment]);
   }
   step.alone = std::min(step.alone, step.end - step.start);
   step.latency = std::min(step.latency, step.alone);

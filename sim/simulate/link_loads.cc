@@ -14,7 +14,9 @@ using program::LaneKind;
 // Keeps the link with the highest utilisation; of equals the first.
 class Busiest {
  public:
-  Busiest(std::string tier, Duration step) : step_(ToSeconds(step)) { best_.tier = std::move(tier); }
+  Busiest(std::string tier, Duration step) : step_(ToSeconds(step)) {
+    best_.tier = std::move(tier);
+  }
 
   template <typename Name>
   void Offer(double bytes, BytesPerSecond capacity, Name name) {
@@ -94,7 +96,8 @@ std::vector<LinkUse> BusiestLinks(const CompiledStep& compiled, const program::R
     double bytes = 0.0;
     for (const auto& [g, load] : edge.loads) {
       const program::GroupMember& member = program.members[program.groups[g].member_begin];
-      bytes += load * static_cast<double>(result.ranks[member.rank].lanes[member.lane].bytes.value());
+      bytes +=
+          load * static_cast<double>(result.ranks[member.rank].lanes[member.lane].bytes.value());
     }
     fabric.Offer(bytes, edge.capacity, [&] { return edge.name; });
   }

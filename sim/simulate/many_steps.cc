@@ -10,7 +10,9 @@ namespace {
 
 // Drawn anew in each step, as opposed to a property of a GPU or a link.
 bool DrawnPerStep(runtime::PerturbationKind kind) {
-  return kind == runtime::PerturbationKind::kKernelJitter;
+  return kind == runtime::PerturbationKind::kKernelJitter ||
+         kind == runtime::PerturbationKind::kLaunchJitter ||
+         kind == runtime::PerturbationKind::kExpertImbalance;
 }
 
 }  // namespace

@@ -38,11 +38,12 @@ Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario&
     begin = end + 1;
     const auto order = parallel::ParseOrder(Completed(word, run.parallel));
     if (!order) {
-      problems.push_back({{},
-                          fmt::format("--rank-order: '{}' is not an order of this run's dimensions; "
-                                      "write tp, cp, ep, dp and pp once each, innermost first, "
-                                      "joined by '-', without those of degree 1 if you like",
-                                      word)});
+      problems.push_back(
+          {{},
+           fmt::format("--rank-order: '{}' is not an order of this run's dimensions; "
+                       "write tp, cp, ep, dp and pp once each, innermost first, "
+                       "joined by '-', without those of degree 1 if you like",
+                       word)});
       continue;
     }
     ScheduleVariant variant;

@@ -13,7 +13,7 @@ namespace quadrille::simulate {
 // `run` once per order of `list`: "tp-cp-pp-dp,tp-cp-dp-pp", innermost dimension first. Dimensions
 // of degree 1 may be left out. Errors: every word that is no order, and every dimension that is
 // missing, at once.
-[[nodiscard]] Result<std::vector<ScheduleVariant>> RankOrderVariants(
-    const scenario::Scenario& run, const std::string& list);
+[[nodiscard]] Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario& run,
+                                                                     const std::string& list);
 
 }  // namespace quadrille::simulate

@@ -11,11 +11,11 @@ namespace {
 
 // The run of 16,384 GPUs made small: 512 GPUs, pods of 128, TP 8 x PP 4 x DP 16.
 scenario::Scenario Small() {
-  return LoadShipped("llama3-405b-16384xh100",
-                     {"gpus=512", "parallel.pipeline=4", "parallel.data=16",
-                      "parallel.virtual_stages=1", "schedule=", "model.layers=14",
-                      "training.global_batch=64", "cluster.fabric.units_per_pod=8",
-                      "network.fidelity=flow"});
+  return LoadShipped(
+      "llama3-405b-16384xh100",
+      {"gpus=512", "parallel.pipeline=4", "parallel.data=16", "parallel.virtual_stages=1",
+       "schedule=", "model.layers=14", "training.global_batch=64", "cluster.fabric.units_per_pod=8",
+       "network.fidelity=flow"});
 }
 
 struct Outcome {
@@ -75,15 +75,16 @@ TEST(RankOrders, StandSideBySideWithTheirBusiestLinks) {
   }
   report::SortByStepTime(comparison);
   const std::string table = report::RenderCompareTable(comparison, {});
-  for (const char* part : {"tp-cp-pp-dp", "tp-cp-dp-pp", "Busiest links", "core", "parallel.order"}) {
+  for (const char* part :
+       {"tp-cp-pp-dp", "tp-cp-dp-pp", "Busiest links", "core", "parallel.order"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
   }
 }
 
 TEST(RankOrders, WhatIsNoOrderIsRefusedAllAtOnce) {
   const scenario::Scenario scenario = Small();
-  for (const char* wrong : {"", "tp-cp", "tp-cp-dp-pp-xp", "tp-tp-cp-dp-pp", "tp,pp", "TP-CP-DP-PP",
-                            "tp-cp-dp-pp,"}) {
+  for (const char* wrong :
+       {"", "tp-cp", "tp-cp-dp-pp-xp", "tp-tp-cp-dp-pp", "tp,pp", "TP-CP-DP-PP", "tp-cp-dp-pp,"}) {
     const auto variants = RankOrderVariants(scenario, wrong);
     ASSERT_FALSE(variants) << wrong;
     EXPECT_NE(ToString(variants.error()).find("not an order of this run's dimensions"),
