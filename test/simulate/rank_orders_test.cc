@@ -52,8 +52,9 @@ TEST(RankOrders, WhatLoadsTheThinLinksIsWhatTheOrderPutsFarApart) {
               0.01 * data_apart.fabric.utilisation.value());
   EXPECT_NE(data_apart.fabric.name.find("core"), std::string::npos) << data_apart.fabric.name;
   // tp-cp-dp-pp: a pod holds a stage. The rings stay inside, and of the two nodes of a rack one
-  // passes 8 of them on to the next rack; beside them 16 ranks of an inner stage send 4 microbatches
-  // of activations one way and 4 of gradients the other. The thin links carry those alone.
+  // passes 8 of them on to the next rack; beside them 16 ranks of an inner stage send 4
+  // microbatches of activations one way and 4 of gradients the other. The thin links carry those
+  // alone.
   const Outcome pipeline_apart = Under(scenario, "tp-cp-dp-pp");
   double parameters = 0.0;
   for (const metrics::StageReport& stage : pipeline_apart.report.stages) {
