@@ -301,6 +301,31 @@ TEST(Lookup, TheShippedDirectoryIsFoundFromTheExecutable) {
                              root + "/share/quadrille/scenarios"));
 }
 
+TEST(Reliability, IsReadWithItsTableAndItsWallClockTimes) {
+  using reliability::WallTime;
+  constexpr std::int64_t kMinute = 60'000'000;
+  const Scenario scenario = LoadWith(
+      {"reliability={failures: small, tokens: 15.6T, checkpoint: {cost: 30 s, interval: 0.5 h}, "
+       "detection: 2 min, restart: 400 d, spares: 3}"});
+  ASSERT_TRUE(scenario.reliability);
+  const reliability::ReliabilitySpec& spec = *scenario.reliability;
+  EXPECT_EQ(spec.failures.name, "small");
+  EXPECT_EQ(spec.failures.planned, 2.0);
+  ASSERT_EQ(spec.failures.components.size(), 2U);
+  EXPECT_EQ(spec.failures.components[1].per, reliability::FailureScope::kRun);
+  EXPECT_FALSE(spec.failures.components[1].replaces_node);
+  EXPECT_TRUE(spec.failures.components[0].replaces_node);
+  EXPECT_EQ(spec.tokens, TokenCount(15'600'000'000'000));
+  EXPECT_FALSE(spec.duration);
+  EXPECT_EQ(spec.checkpoint.interval, WallTime(30 * kMinute));
+  EXPECT_EQ(spec.checkpoint.cost, WallTime(kMinute / 2));
+  EXPECT_EQ(spec.detection, WallTime(2 * kMinute));
+  // Longer than the 106 days of simulated time.
+  EXPECT_EQ(spec.restart, WallTime(400 * 24 * 60 * kMinute));
+  EXPECT_EQ(spec.spares, 3);
+  EXPECT_FALSE(LoadWith({}).reliability);
+}
+
 TEST(Hash, DoesNotDependOnHowTheFileIsWritten) {
   const std::string other =
       "# the same run\n"
@@ -354,6 +379,10 @@ TEST(Hash, ChangesWithEveryKeyThatMatters) {
       {"placement.order=random"},
       {"perturbations=[{kind: gpu_speed, ranks: [0], factor: 0.9}]"},
       {"perturbations=[{kind: gpu_speed, ranks: [1], factor: 0.9}]"},
+      {"reliability={failures: small, duration: 1 d, checkpoint: {cost: 0 s}, detection: 0 s, "
+       "restart: 0 s}"},
+      {"reliability={failures: small, duration: 1 d, checkpoint: {cost: 0 s}, detection: 1 s, "
+       "restart: 0 s}"},
       {"seed=2"},
   };
   std::set<std::uint64_t> hashes;
