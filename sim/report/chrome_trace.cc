@@ -348,10 +348,11 @@ void ChromeTrace::PathSlice(const program::PathStep& first, TimePoint end) {
   const ProgramLabels& labels = labels_[stage];
   const LaneLabel& lane = labels.lanes[first.lane];
   const bool action = InAction(first);
-  const std::string_view name = first.kind == program::PathKind::kHost      ? "host launch"
-                                : first.kind == program::PathKind::kWaiting ? "waiting"
-                                : action ? labels.segments[first.segment].name
-                                         : labels.operations[first.operation].name;
+  // A view of each alternative: their common type would be a string that dies here.
+  std::string_view name = action ? std::string_view(labels.segments[first.segment].name)
+                                 : std::string_view(labels.operations[first.operation].name);
+  if (first.kind == program::PathKind::kHost) name = "host launch";
+  if (first.kind == program::PathKind::kWaiting) name = "waiting";
   Slice(name, "critical_path", path_process_, kActionsThread, first.start, end);
   json_.Raw(
       fmt::format(",\"args\":{{\"stage\":{},\"rank\":{}", stage, ranks_[first.rank].rank.value()));
