@@ -21,8 +21,10 @@ struct TopologyArguments {
   std::vector<std::int32_t> route;  // two GPUs
 };
 
-topology::RoutingPolicy PolicyOf(const network::NetworkOptions& network) {
+topology::RoutingPolicy PolicyOf(const scenario::Scenario& scenario) {
+  const network::NetworkOptions& network = scenario.network;
   topology::RoutingPolicy policy;
+  policy.seed = scenario.seed;
   if (network.routing == network::Routing::kEcmp) {
     policy.spine = topology::SpineChoice::kEcmp;
     policy.flows_per_pair = network.ecmp_flows_per_pair;
@@ -38,8 +40,8 @@ int PrintRoute(const topology::Cluster& cluster, const scenario::Scenario& scena
         {{{}, fmt::format("--route {}: GPUs are 0 to {}", gpu, cluster.gpu_count() - 1)}});
     return kWrongInput;
   }
-  return PrintOutput(topology::DescribeRoute(
-      cluster, topology::GpuId(route[0]), topology::GpuId(route[1]), PolicyOf(scenario.network)));
+  return PrintOutput(topology::DescribeRoute(cluster, topology::GpuId(route[0]),
+                                             topology::GpuId(route[1]), PolicyOf(scenario)));
 }
 
 int Topology(const TopologyArguments& arguments) {

@@ -224,6 +224,80 @@ TEST(Partitions, NamesOfLinksAndSwitchesAreChecked) {
             std::string::npos);
 }
 
+// ---- an edge list ----
+
+constexpr const char* kListed = R"(
+model: llama3-8b
+cluster: edge-list-example
+nodes: 4
+parallel: {tensor: 8, pipeline: 1, data: 4}
+training: {sequence_length: 8192, micro_batch: 1, global_batch: 8}
+overlap: {gradient_reduce: false, parameter_gather: false}
+network: {fidelity: flow, interference: false}
+)";
+
+TEST(EdgeLists, AreFabricsLikeAnyOther) {
+  // Eight rings of four nodes in order, a hop each way between the leaves: per direction eight
+  // times 0.96 of a GPU's quarter of a NIC, 2 x 0.96 NICs in all, through one of a NIC's width.
+  const Simulation flow = MustRun(kListed, {});
+  const Simulation alone = MustRun(kListed, {"network.fidelity=endpoint"});
+  EXPECT_NEAR(
+      ToSeconds(Family(flow.report, "dp").total) / ToSeconds(Family(alone.report, "dp").total),
+      2 * 0.96, 0.02);
+  EXPECT_NEAR(static_cast<double>(MustRun(kListed, {}, true).report.step_time.count()),
+              static_cast<double>(flow.report.step_time.count()), 1000.0);
+  const std::string cut = Trouble(kListed, Perturbed({}, "[{kind: switch_down, switches: [top]}]"));
+  EXPECT_NE(cut.find("the fabric is partitioned: no way from node1/gpu0 to node2/gpu0"),
+            std::string::npos)
+      << cut;
+}
+
+TEST(EdgeLists, ACableWithoutCapacityAndAnIslandAreErrorsWithTheirPlace) {
+  EXPECT_NE(Trouble(kListed, {"cluster.fabric.edges=[{from: node0/nic0, to: west, bandwidth: 0 "
+                              "Gb/s}]"})
+                .find("edges.0.bandwidth: must not be zero"),
+            std::string::npos);
+  EXPECT_NE(Trouble(kListed, {"cluster.nic.bandwidth=0 Gb/s"}).find("bandwidth: must not be zero"),
+            std::string::npos);
+  const std::string island = Trouble(
+      kListed, {"nodes=1", "parallel.data=1",
+                "cluster.fabric.edges=[{from: node0/nic0, to: west, bandwidth: 1 Gb/s}, {from: "
+                "node0/nic1, to: east, bandwidth: 1 Gb/s}]"});
+  EXPECT_NE(island.find("is cut off"), std::string::npos) << island;
+}
+
+// ---- one slow GPU ----
+
+TEST(Straggler, OneGpuInAThousandCostsWhatTheLongestPathSays) {
+  const std::vector<std::string> base = {"training.global_batch=64", "network.fidelity=alpha-beta",
+                                         "network.interference=false"};
+  const auto run = [&](const std::vector<std::string>& overrides, bool unfold) {
+    SimulateOptions options;
+    options.unfold = unfold;
+    return SimulateShipped("llama3-405b-1024xh100-bf16", overrides, options);
+  };
+  const std::vector<std::string> slow =
+      Perturbed(base, "[{kind: gpu_speed, ranks: [317], factor: 95 %}]");
+  const Simulation nominal = run(base, false);
+  const Simulation folded = run(slow, false);
+  const Simulation unfolded = run(slow, true);
+  EXPECT_EQ(folded.report.step_time, unfolded.report.step_time);
+  EXPECT_LT(folded.report.simulated_ranks, 256);
+  EXPECT_EQ(unfolded.report.simulated_ranks, 1024);
+  // The sweep has no events: its end is the length of the longest path.
+  runtime::RunOptions options;
+  options.perturbations = folded.compiled.perturbations;
+  const auto path =
+      runtime::EvaluateStatic(folded.compiled.program, folded.compiled.machine, options);
+  ASSERT_TRUE(path);
+  EXPECT_EQ(path->end, folded.result.end);
+  // It lies on the path in the steady phase, not in all of it.
+  const double cost =
+      ToSeconds(folded.report.step_time) / ToSeconds(nominal.report.step_time) - 1.0;
+  EXPECT_GT(cost, 0.02);
+  EXPECT_LT(cost, 1.0 / 0.95 - 1.0);
+}
+
 // ---- chunks ----
 
 // Eight GPUs on each of two nodes: rings within a node, across nodes, and messages.
