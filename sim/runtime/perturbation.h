@@ -31,8 +31,11 @@ enum class PerturbationKind : std::uint8_t {
   kFabricBandwidth,    // `links` between switches run at `factor`
   kFabricDown,         // `links` carry nothing, traffic takes the ways that remain
   kSwitchDown,         // `switches`, likewise
-  kBackgroundTraffic,  // others' traffic takes the share `factor` of every link between switches
+  kBackgroundTraffic,  // others' traffic takes the share `factor` of the links of `tier`
 };
+
+// Links between switches.
+enum class FabricTier : std::uint8_t { kAll, kLeafSpine, kSpineCore };
 
 // When a perturbation holds, in time since the step began.
 struct Window {
@@ -62,6 +65,7 @@ struct Perturbation {
   std::vector<std::int32_t> rails{};
   std::vector<std::string> links{};     // "leaf3 -> spine1", both directions
   std::vector<std::string> switches{};  // "spine1"
+  FabricTier tier = FabricTier::kAll;
   // kExpertImbalance, once resolved: which of how many expert-parallel ranks `ranks` are.
   std::int32_t expert_index = 0;
   std::int32_t expert_count = 0;

@@ -194,6 +194,11 @@ inline constexpr Named<runtime::PerturbationKind> kPerturbationKinds[] = {
     {"switch_down", runtime::PerturbationKind::kSwitchDown},
     {"background_traffic", runtime::PerturbationKind::kBackgroundTraffic},
 };
+inline constexpr Named<runtime::FabricTier> kFabricTiers[] = {
+    {"all", runtime::FabricTier::kAll},
+    {"leaf-spine", runtime::FabricTier::kLeafSpine},
+    {"spine-core", runtime::FabricTier::kSpineCore},
+};
 inline constexpr Named<topology::NvlinkFabric> kNvlinkFabrics[] = {
     {"none", topology::NvlinkFabric::kNone},
     {"switched", topology::NvlinkFabric::kSwitched},

@@ -113,6 +113,7 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
   }
   if (!known || kind == Kind::kBackgroundTraffic) {
     reader.Read("share", &perturbation.factor, Zero::kRefused);
+    reader.ReadName("tier", &perturbation.tier, kFabricTiers);
     if (known && perturbation.factor.value() >= 1.0) {
       if (reader.Has("share")) reader.Error("share", "must be below 1: nothing would arrive");
     }

@@ -283,9 +283,9 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
   for (std::int32_t node : missing_nodes) dump.Line("missing", node);
   for (const runtime::Perturbation& perturbation : scenario.perturbations) {
     const auto& [kind, ranks, factor, sigma, delay, seed, window, nodes, rails, links, switches,
-                 expert_index, expert_count] = perturbation;
+                 tier, expert_index, expert_count] = perturbation;
     const auto& [begin, end, period, on] = window;
-    dump.Line("perturbation", kind, factor, sigma, delay, seed, begin, end, period, on,
+    dump.Line("perturbation", kind, factor, sigma, delay, seed, begin, end, period, on, tier,
               expert_index, expert_count);
     for (RankId rank : ranks) dump.Line("rank", rank.value());
     for (std::int32_t node : nodes) dump.Line("node", node);

@@ -312,12 +312,14 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
   for (std::uint32_t windows : states) {
     std::vector<LinkId> lost;
     std::map<std::int32_t, double> factors;
-    double everywhere = 1.0;
+    double leaf_spine = 1.0;
+    double spine_core = 1.0;
     std::size_t timed = 0;
     for (const FabricFault& fault : request.faults) {
       if (!fault.window.always() && (windows >> timed++ & 1u) == 0) continue;
       lost.insert(lost.end(), fault.lost.begin(), fault.lost.end());
-      if (fault.everywhere) everywhere *= fault.factor;
+      leaf_spine *= fault.leaf_spine;
+      spine_core *= fault.spine_core;
       for (LinkId link : fault.thin)
         factors.emplace(link.value(), 1.0).first->second *= fault.factor;
     }
@@ -339,8 +341,10 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
     state.loads = collector.Take();
     for (const auto& [link, loads] : state.loads) {
       const auto factor = factors.find(link);
-      state.capacities[link] = request.cluster.link(LinkId(link)).capacity *
-                               (everywhere * (factor == factors.end() ? 1.0 : factor->second));
+      const topology::Link& cable = request.cluster.link(LinkId(link));
+      const double kind = cable.kind == LinkKind::kLeafSpine ? leaf_spine : spine_core;
+      const double own = factor == factors.end() ? 1.0 : factor->second;
+      state.capacities[link] = cable.capacity * (kind * own);
     }
     traffic.states.push_back(std::move(state));
   }

@@ -58,7 +58,13 @@ class Resolver {
       case PerturbationKind::kBackgroundTraffic: {
         if (!SeesFabric("kind")) return;
         const double left = 1.0 - given.factor.value();
-        resolved_.fabric.push_back({given.window, {}, {}, left, true});
+        const bool lower = given.tier != runtime::FabricTier::kSpineCore;
+        const bool upper = given.tier != runtime::FabricTier::kLeafSpine;
+        if (!lower && cluster_.count(VertexKind::kCore) == 0) {
+          return Report("tier", "the fabric has no cores");
+        }
+        resolved_.fabric.push_back(
+            {given.window, {}, {}, 1.0, lower ? left : 1.0, upper ? left : 1.0});
         return;
       }
       default: break;
@@ -144,7 +150,7 @@ class Resolver {
     resolved_.ranks.push_back(std::move(nics));
     // The leaves of the other rails carry more, through uplinks that are no wider.
     if (scenario_.network.fidelity == network::Fidelity::kFlow) {
-      resolved_.fabric.push_back({given.window, {}, {}, left, true});
+      resolved_.fabric.push_back({given.window, {}, {}, 1.0, left, left});
     }
   }
 
@@ -211,7 +217,7 @@ class Resolver {
 
   void ChangeLinks(const Perturbation& given) {
     if (!SeesFabric("kind")) return;
-    FabricFault fault{given.window, {}, {}, given.factor.value(), false};
+    FabricFault fault{given.window, {}, {}, given.factor.value()};
     for (const std::string& text : given.links) {
       const std::size_t arrow = text.find("->");
       if (arrow == std::string::npos) {

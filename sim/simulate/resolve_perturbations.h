@@ -17,9 +17,11 @@ namespace quadrille::simulate {
 struct FabricFault {
   runtime::Window window;
   std::vector<topology::LinkId> lost;  // both directions; traffic takes the ways that remain
-  std::vector<topology::LinkId> thin;  // run at `factor`, or all links when `everywhere`
+  std::vector<topology::LinkId> thin;  // run at `factor`
   double factor = 1.0;
-  bool everywhere = false;
+  // Every link of a kind runs at these.
+  double leaf_spine = 1.0;
+  double spine_core = 1.0;
 };
 
 struct ResolvedPerturbations {

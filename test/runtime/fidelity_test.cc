@@ -115,8 +115,7 @@ TEST(Fidelities, SharingHalvesTheRateUnderThoseThatShare) {
   // Two rings of the same two ranks on two nodes.
   HandRank rank({LaneKind::kContext, LaneKind::kGradientReduce});
   rank.Transfer(1, 0).Transfer(2, 0);
-  Program program =
-      HandProgram({rank.Build(), rank.Build()}, {{{0, 1}, {1, 1}}, {{0, 2}, {1, 2}}});
+  Program program = HandProgram({rank.Build(), rank.Build()}, {{{0, 1}, {1, 1}}, {{0, 2}, {1, 2}}});
   program.placements[0] = {.ranks = 2, .nodes = 2, .ranks_per_node = 1};
   program.shapes[0].collective = {.kind = CollectiveKind::kAllGather,
                                   .bytes = Bytes(std::int64_t{1} << 30)};

@@ -149,6 +149,18 @@ TEST(FabricFaults, AWindowIsBetweenAllAndNothing) {
   EXPECT_LT(flapping, always);
 }
 
+TEST(FabricFaults, HalfOfTheThinLayerTakenIsTwiceTheTime) {
+  const auto transfer_of = [](const std::string& fault) {
+    return ToSeconds(Family(MustRun(kTwoPods, Perturbed(kPods, fault)).report, "dp").total);
+  };
+  const double nominal = transfer_of("[]");
+  EXPECT_NEAR(transfer_of("[{kind: background_traffic, share: 50 %, tier: spine-core}]") / nominal,
+              2.0, 0.02);
+  // Below, a quarter of the width is still wide enough.
+  EXPECT_NEAR(transfer_of("[{kind: background_traffic, share: 25 %, tier: leaf-spine}]") / nominal,
+              1.0, 1e-9);
+}
+
 TEST(FabricFaults, AThinLinkSlowsOnlyWhatCrossesIt) {
   const std::string thin = "[{kind: link_bandwidth, links: [leaf0 -> spine0], factor: 1 %}]";
   const Simulation nominal = MustRun(kTwoPods, kPods);
