@@ -16,6 +16,7 @@
 #include "tools/validate/calibration.h"
 #include "tools/validate/csv_table.h"
 #include "tools/validate/measured_step.h"
+#include "tools/validate/peer_steps.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_validation.h"
 
@@ -26,7 +27,7 @@ constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
 
 struct CalibrateArguments {
   std::string executable;
-  std::string file;
+  std::vector<std::string> files;
   std::string output;
   std::vector<std::string> scenario_path;
   std::vector<std::string> only;
@@ -55,7 +56,9 @@ std::vector<ConstantKind> KindsOf(const std::vector<std::string>& names) {
     }
     if (name == "attention") kinds.push_back(ConstantKind::kAlibiAttention);
     if (name == "eager") kinds.push_back(ConstantKind::kEagerFactor);
-    if (name == "fixed-step") kinds.push_back(ConstantKind::kFixedStep);
+    if (name == "fixed-step") {
+      kinds.insert(kinds.end(), {ConstantKind::kFixedStep, ConstantKind::kOwnerBroadcast});
+    }
   }
   return kinds;
 }
@@ -88,6 +91,7 @@ std::string ReportText(const CalibrationReport& report) {
   add("after", report.errors_after);
   add("cross-validated", report.errors_cross_validated);
   add("leave one source out", report.errors_without_source);
+  add("leave one generation out", report.errors_without_generation);
   return constants.Render(OutputStyle()) + "\n" + errors.Render(OutputStyle());
 }
 
@@ -121,21 +125,25 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
 }
 
 int CalibrateFile(const CalibrateArguments& arguments) {
-  const Result<std::string> text = scenario::ReadTextFile(arguments.file, kMaxCsvBytes);
-  if (!text) {
-    PrintProblems(text.error());
-    return kFileTrouble;
-  }
-  const Result<CsvTable> table = CsvTable::Parse(*text, arguments.file);
-  const auto read = table ? ReadMeasuredSteps(*table)
-                          : Result<std::vector<MeasuredStep>>(tl::unexpected(table.error()));
-  if (!read) {
-    PrintProblems(read.error());
-    return kWrongInput;
-  }
   std::vector<MeasuredStep> steps;
-  for (const MeasuredStep& step : *read) {
-    if (arguments.only.empty() || StartsWithAny(step.id, arguments.only)) steps.push_back(step);
+  std::string sources;
+  for (const std::string& file : arguments.files) {
+    const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
+    if (!text) {
+      PrintProblems(text.error());
+      return kFileTrouble;
+    }
+    const Result<CsvTable> table = CsvTable::Parse(*text, file);
+    const auto read = table ? ReadStepTable(*table)
+                            : Result<std::vector<MeasuredStep>>(tl::unexpected(table.error()));
+    if (!read) {
+      PrintProblems(read.error());
+      return kWrongInput;
+    }
+    sources += (sources.empty() ? "" : ", ") + file;
+    for (const MeasuredStep& step : *read) {
+      if (arguments.only.empty() || StartsWithAny(step.id, arguments.only)) steps.push_back(step);
+    }
   }
   std::vector<StepOutcome> outcomes;
   const Result<CalibrationReport> report = Fit(arguments, steps, &outcomes);
@@ -148,7 +156,7 @@ int CalibrateFile(const CalibrateArguments& arguments) {
     return kAnswerIsNo;
   }
   if (!arguments.output.empty()) {
-    const auto written = report::WriteFile(arguments.output, OverlayText(*report, arguments.file));
+    const auto written = report::WriteFile(arguments.output, OverlayText(*report, sources));
     if (!written) {
       PrintProblems(written.error());
       return kFileTrouble;
@@ -164,7 +172,7 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
       "calibrate", "Fit constants of GPUs and software stacks to measured step times");
   auto arguments = std::make_shared<CalibrateArguments>();
   arguments->executable = executable;
-  command->add_option("file", arguments->file, "CSV file of measured steps")
+  command->add_option("files", arguments->files, "CSV files of measured steps")
       ->required()
       ->type_name("FILE.csv");
   command->add_option("--output", arguments->output, "Write the constants as a YAML overlay")

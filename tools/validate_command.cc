@@ -16,11 +16,13 @@
 #include "tools/validate/csv_table.h"
 #include "tools/validate/isolated_validation.h"
 #include "tools/validate/measured_step.h"
+#include "tools/validate/peer_steps.h"
 #include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_strata.h"
 #include "tools/validate/step_validation.h"
+#include "tools/validate_report_command.h"
 
 namespace quadrille::tools {
 namespace {
@@ -72,7 +74,7 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   int status = kDone;
   const std::optional<CsvTable> table = ReadTable(arguments.file, status);
   if (!table) return status;
-  Result<std::vector<MeasuredStep>> read = ReadMeasuredSteps(*table);
+  Result<std::vector<MeasuredStep>> read = ReadStepTable(*table);
   if (!read) {
     PrintProblems(read.error());
     return kWrongInput;
@@ -160,6 +162,7 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   steps->add_flag("--newest", arguments->newest,
                   "Count only the newest release of each configuration");
   steps->callback([arguments, &status] { status = ValidateStepsFile(*arguments); });
+  AddValidateReport(*command, executable, status);
   CLI::App* kernels = command->add_subcommand(
       "kernels", "Kernels measured alone: GEMMs, attention or memory-bound kernels");
   AddCommon(*kernels, *arguments, {"table", "json", "csv"});

@@ -1,5 +1,6 @@
 #include "sim/compute/memory_bound_time.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "sim/base/check.h"
@@ -26,8 +27,14 @@ double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu, const MeasuredMe
                                   Bytes bytes) {
   QUADRILLE_CHECK(kernel.bandwidth_share > 0 && bytes.value() >= 0, "{}: share {}, {} bytes",
                   kernel.kernel, kernel.bandwidth_share, bytes.value());
-  return ToSeconds(kernel.launch) + static_cast<double>(bytes.value()) /
-                                        (kernel.bandwidth_share * gpu.memory_bandwidth.value());
+  const auto moved = static_cast<double>(bytes.value());
+  double per_byte = 1.0 / kernel.bandwidth_share;
+  if (kernel.cached_share > 0.0) {
+    const auto cache = static_cast<double>(kernel.cache.value());
+    const double cached = std::clamp((1.1 * cache - moved) / (0.45 * cache), 0.0, 1.0);
+    per_byte = cached / kernel.cached_share + (1.0 - cached) / kernel.bandwidth_share;
+  }
+  return ToSeconds(kernel.launch) + moved * per_byte / gpu.memory_bandwidth.value();
 }
 
 }  // namespace quadrille::compute

@@ -144,6 +144,7 @@ Index MlpForward(OperationList& list, const Shard& shard, const DenseMlp& mlp, P
                  Index input) {
   Index last = LinearForward(list, shard, Fc1Linear(shard, mlp), pass, input);
   last = ActivationForward(list, shard, pass, static_cast<double>(shard.tokens), mlp.width, last);
+  if (pass == Pass::kRecompute && shard.execution.recompute_drops_unused) return last;
   return LinearForward(list, shard, Fc2Linear(shard, mlp), pass, last);
 }
 

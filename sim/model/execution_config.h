@@ -88,6 +88,9 @@ struct ExecutionConfig {
   Recomputation recomputation = Recomputation::kNone;
   RecomputeModules recompute_modules;
   NarrowStorage narrow_storage;
+  // The last product of a recomputed MLP or layer, which no gradient needs, is left out: a compiler
+  // that removes dead code (XLA) does so, a checkpointed module of PyTorch does not.
+  bool recompute_drops_unused = false;
   ContextAlgorithm context_algorithm = ContextAlgorithm::kRing;
   AttentionBackend attention = AttentionBackend::kCudnn;
   bool causal = true;

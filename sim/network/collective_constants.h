@@ -49,6 +49,7 @@ struct CollectiveConstants {
   // TCPX.
   Duration host_latency{0};
   Duration network_latency{0};
+  Duration network_gamma_per_sqrt_megabyte{0};  // likewise, of the ramp across the network
   // The most that one domain sends or receives, where a collective does not drive all NICs of a
   // rack; zero: all.
   BytesPerSecond domain_network_limit;

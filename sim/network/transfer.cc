@@ -317,6 +317,7 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
                   ? NvlinkPath(shape, placement.ranks, cost.work, constants)
                   : NetworkPath(shape, placement, cost.work, constants, ports, ideal);
   path.alpha += constants.host_latency;
+  if (placement.nodes > 1) path.gamma += constants.network_gamma_per_sqrt_megabyte;
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
                   static_cast<int>(shape.collective.kind), placement.nodes);

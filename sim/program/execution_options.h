@@ -83,6 +83,10 @@ struct LayoutOptions {
 struct HostOptions {
   Duration launch{0};      // CPU time per kernel launch; 0: launches never bound
   Duration fixed_step{0};  // per step: data, logging, Python
+  // Per step and rank that shards the optimizer: each of them broadcasts the parameters that it
+  // owns, one after the other (InternLM/InternEvo:internlm/solver/optimizer/hybrid_zero_optim.py,
+  // broadcast_params), beyond the time on the wire.
+  Duration owner_broadcast{0};
   bool cuda_graphs = false;
 };
 

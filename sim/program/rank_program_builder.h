@@ -108,6 +108,8 @@ class RankProgramBuilder {
   [[nodiscard]] Duration GatherHeadStart();
   [[nodiscard]] network::GroupPlacement PlacementOf(model::Axis axis) const;
   [[nodiscard]] Kernel WeightCastKernel();
+  // What HostOptions::owner_broadcast comes to.
+  [[nodiscard]] Duration OwnerBroadcasts() const;
   [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;
   [[nodiscard]] double ParameterShards(model::Axis axis) const;
 

@@ -49,6 +49,13 @@ Kernel RankProgramBuilder::WeightCastKernel() {
   return {cost.duration, cost.memory_bound, false, cost.memory_traffic, FlopCount(0.0)};
 }
 
+Duration RankProgramBuilder::OwnerBroadcasts() const {
+  const parallel::ParallelConfig& p = input_.ranks.config();
+  if (p.sharding != parallel::DataSharding::kOptimizer) return Duration(0);
+  const std::int32_t owners = GroupSize(Axis::kData);
+  return owners > 1 ? input_.host.owner_broadcast * owners : Duration(0);
+}
+
 void RankProgramBuilder::AddPrologue() {
   if (input_.execution.forward_only) return;
   ParameterCount parameters{0};
@@ -68,8 +75,9 @@ void RankProgramBuilder::AddPrologue() {
   Instruction begin;
   begin.kind = InstructionKind::kBegin;
   writer.Emit(begin, {});
-  if (input_.host.fixed_step.count() > 0) {
-    emit("step overhead", {input_.host.fixed_step, false, true, Bytes(0), FlopCount(0.0)});
+  const Duration overhead = input_.host.fixed_step + OwnerBroadcasts();
+  if (overhead.count() > 0) {
+    emit("step overhead", {overhead, false, true, Bytes(0), FlopCount(0.0)});
   }
   emit("zero gradients",
        OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));

@@ -29,6 +29,15 @@ struct ChosenValue {
   std::string reason;
 };
 
+// Factors on the predicted step time between which 80 % of the measured times of comparable
+// published steps lie.
+struct MeasuredSpread {
+  double low = 1.0;
+  double high = 1.0;
+  int rows = 0;  // steps; 0: nothing is known
+  std::string basis;
+};
+
 struct RunDescription {
   std::string name;
   std::string description;
@@ -50,6 +59,8 @@ struct RunDescription {
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
   network::NetworkOptions network;
   std::size_t perturbations = 0;
+
+  MeasuredSpread spread;
 
   // Where each constant comes from.
   std::vector<compute::ConstantSource> compute_constants;

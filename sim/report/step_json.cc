@@ -165,6 +165,16 @@ Json AssumptionsJson(const RunDescription& run) {
   return json;
 }
 
+Json SpreadJson(const MeasuredSpread& spread, const StepReport& report) {
+  if (spread.rows == 0) return nullptr;
+  const double step = ToSeconds(report.step_time);
+  return {{"low_s", step * spread.low},
+          {"high_s", step * spread.high},
+          {"share", 0.8},
+          {"measured_steps", spread.rows},
+          {"of", spread.basis}};
+}
+
 }  // namespace
 
 std::string RenderJson(const RunDescription& run, const StepReport& report) {
@@ -178,6 +188,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"mfu", {{"causal", report.mfu_causal.value()}, {"full", report.mfu_full.value()}}},
       {"hfu", report.hfu.value()},
       {"peak_tflops_per_gpu", report.peak_flops.value() / 1e12},
+      {"step_time_interval", SpreadJson(run.spread, report)},
       {"bubble",
        {{"of_makespan", report.bubble.of_makespan.value()},
         {"of_ideal", report.bubble.of_ideal.value()},

@@ -82,12 +82,19 @@ std::string RenderHeadline(const RunDescription& run, const StepReport& report,
                            const TableStyle& style) {
   const auto per_gpu = [](FlopsPerSecond rate) { return FlopsText(rate) + "/GPU"; };
   TextTable table({{""}, {"", Align::kRight}, {""}});
-  const auto add = [&](const char* label, const std::string& value, const char* remark,
+  const auto add = [&](const char* label, const std::string& value, const std::string& remark,
                        Emphasis emphasis = Emphasis::kPlain) {
     table.AddRow({label, {value, emphasis}, {remark, Emphasis::kFaint}});
   };
   add("step time", TimeText(report.step_time), "end of optimizer to end of optimizer",
       Emphasis::kStrong);
+  if (run.spread.rows > 0) {
+    const double step = ToSeconds(report.step_time);
+    add("80 % of measured",
+        fmt::format("{} to {}", TimeText(FromSeconds(step * run.spread.low)),
+                    TimeText(FromSeconds(step * run.spread.high))),
+        fmt::format("residuals of {} published steps: {}", run.spread.rows, run.spread.basis));
+  }
   add("throughput", fmt::format("{:.1f} tokens/s/GPU", report.tokens_per_second_per_gpu), "");
   add("model FLOPs", per_gpu(report.model_flops_per_gpu_causal),
       "causal attention halved, recomputation not counted");

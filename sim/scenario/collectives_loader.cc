@@ -50,6 +50,8 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
               &notes);
   ReadSourced(reader, "host_latency", &constants->host_latency, &notes, Signed{});
   ReadSourced(reader, "network_latency", &constants->network_latency, &notes);
+  ReadSourced(reader, "network_gamma_per_sqrt_megabyte",
+              &constants->network_gamma_per_sqrt_megabyte, &notes);
   ReadSourced(reader, "domain_network_limit", &constants->domain_network_limit, &notes);
   ReadSourced(reader, "ring_base", &constants->ring_base, &notes);
   ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes);

@@ -149,6 +149,10 @@ void LoadMeasuredKernels(MapReader& map, compute::GpuEfficiency* efficiency,
     reader.Read("kernel", &measured.kernel);
     reader.Read("launch", &measured.launch);
     reader.Read("bandwidth_share", &measured.bandwidth_share, {0.01, 10.0});
+    if (reader.Read("cached_share", &measured.cached_share, {0.01, 10.0})) {
+      reader.Require({"cache"});
+    }
+    reader.Read("cache", &measured.cache);
     if (reader.present()) reader.Require({"kernel", "launch", "bandwidth_share"});
     ReadSource(reader, fmt::format("measured_memory_bound.{}", i), notes);
     reader.Finish();

@@ -196,6 +196,7 @@ void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario) {
   reader.ReadName("precision", &execution.recipe, kRecipes);
   LoadRecompute(reader, &execution);
   LoadNarrowStorage(reader, &execution.narrow_storage);
+  reader.Read("recompute_drops_unused", &execution.recompute_drops_unused);
   reader.Read("dropout", &execution.dropout, {0.0, 0.99});
   reader.Read("causal", &execution.causal);
   reader.Read("forward_only", &execution.forward_only);
@@ -320,6 +321,7 @@ void LoadHost(MapReader reader, Scenario* scenario) {
   program::HostOptions& host = scenario->host;
   reader.Read("launch", &host.launch);
   reader.Read("fixed_step", &host.fixed_step);
+  reader.Read("owner_broadcast", &host.owner_broadcast);
   reader.Read("cuda_graphs", &host.cuda_graphs);
   Default(reader, "launch", "0 us", "kernel launches never bound the step");
   Default(reader, "fixed_step", "0 us", "no time for data, logging and Python between steps");

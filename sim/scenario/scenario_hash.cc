@@ -176,11 +176,11 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   dump.Section("collectives");
   const auto& [name, all_reduce, all_gather, reduce_scatter, all_to_all, send_receive,
                calibrated_group, ring_bandwidths, slow_bandwidth, slow_below, host_latency,
-               network_latency, domain_limit, ring_base, ring_intra_step, ring_inter_step,
-               ring_gamma, ring_efficiency, tree_step, tree_efficiency, all_to_all_efficiency,
-               all_to_all_peer, network_send_receive, spine_hop, userbuffers, nvlink_footprint,
-               network_footprint, send_receive_footprint, all_to_all_footprint, sources] =
-      constants;
+               network_latency, network_gamma, domain_limit, ring_base, ring_intra_step,
+               ring_inter_step, ring_gamma, ring_efficiency, tree_step, tree_efficiency,
+               all_to_all_efficiency, all_to_all_peer, network_send_receive, spine_hop, userbuffers,
+               nvlink_footprint, network_footprint, send_receive_footprint, all_to_all_footprint,
+               sources] = constants;
   (void)name;
   (void)sources;
   DumpLaw(dump, "nvlink_all_reduce", all_reduce);
@@ -189,8 +189,8 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   DumpLaw(dump, "nvlink_all_to_all", all_to_all);
   DumpLaw(dump, "nvlink_send_receive", send_receive);
   for (BytesPerSecond bandwidth : ring_bandwidths) dump.Line("ring_bandwidth", bandwidth);
-  dump.Line("limits", slow_bandwidth, slow_below, host_latency, network_latency, domain_limit,
-            all_to_all_peer);
+  dump.Line("limits", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
+            domain_limit, all_to_all_peer);
   dump.Line("ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step, ring_gamma,
             ring_efficiency);
   dump.Line("tree", tree_step, tree_efficiency, all_to_all_efficiency, spine_hop);
@@ -205,16 +205,17 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
 void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   dump.Section("execution");
   const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-               recompute_modules, narrow_storage, context_algorithm, attention, causal, dropout,
-               fusions, multiprocessor_margin, routing, popularity, load_factor, capacity_factor,
-               dispatch_type, dispatch, expert_nodes, shared_overlap, forward_only, slices, slice] =
-      execution;
+               recompute_modules, narrow_storage, recompute_drops_unused, context_algorithm,
+               attention, causal, dropout, fusions, multiprocessor_margin, routing, popularity,
+               load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes, shared_overlap,
+               forward_only, slices, slice] = execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
   const auto& [tensor, sequence_parallel, context, expert, expert_tensor] = sharding;
   dump.Line("sharding", tensor, sequence_parallel, context, expert, expert_tensor);
   dump.Line("work", sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-            context_algorithm, attention, causal, dropout, forward_only, multiprocessor_margin);
+            recompute_drops_unused, context_algorithm, attention, causal, dropout, forward_only,
+            multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
   dump.Line("narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
@@ -268,8 +269,8 @@ void DumpProgramOptions(Dump& dump, const Scenario& scenario) {
   for (const auto& [site, pass, method, splits, multiprocessors] : entries) {
     dump.Line("tensor_overlap", site, pass, method, splits, multiprocessors);
   }
-  const auto& [launch, fixed_step, cuda_graphs] = scenario.host;
-  dump.Line("host", launch, fixed_step, cuda_graphs);
+  const auto& [launch, fixed_step, owner_broadcast, cuda_graphs] = scenario.host;
+  dump.Line("host", launch, fixed_step, owner_broadcast, cuda_graphs);
 }
 
 void DumpConditions(Dump& dump, const Scenario& scenario) {

@@ -104,6 +104,7 @@ class StackWriter {
   }
 
   void WriteTraining() {
+    if (stack_.recompute_drops_unused) Add("training", "recompute_drops_unused", true);
     if (stack_.dropout > 0.0) Add("training", "dropout", fmt::format("{}", stack_.dropout));
     if (TextAt(*root_, "training", "precision") != "fp8") return;
     root_->Find("training")->value.Find("precision")->value.text = stack_.fp8;
@@ -115,6 +116,9 @@ class StackWriter {
     const YamlEntry* cluster = root_->Find("cluster");
     const std::string architecture =
         cluster == nullptr ? "" : TextAt(cluster->value, "gpu", "architecture");
+    if (DegreeAt(*root_, "context") > 1 && !stack_.context_attention.empty()) {
+      Add("kernels", "attention", stack_.context_attention);
+    }
     for (std::size_t i = 0; i < std::size(kGenerations); ++i) {
       if (architecture == kGenerations[i]) Add("kernels", "attention", stack_.attention[i]);
     }
@@ -149,16 +153,28 @@ class StackWriter {
       Add("overlap", "parameter_gather_with_optimizer_step", true);
     }
     if (DegreeAt(*root_, "tensor") > 1 && TextAt(*root_, "parallel", "sequence") == "true") {
-      Add("overlap", "tensor_parallel", stack_.tensor_overlap);
+      AddTensorOverlap();
     }
     if (DegreeAt(*root_, "pipeline") > 1 && virtual_stages) {
       Add("overlap", "p2p", stack_.point_to_point);
     }
   }
 
+  // Transformer Engine joins the GPUs of a host to userbuffers. A tensor group over two trays of a
+  // rack does without (NVIDIA/TransformerEngine:transformer_engine/pytorch/module/base.py,
+  // initialize_ub; recalled; step times of NVIDIA/dgxc-benchmarking on GB200 with TP 8 agree).
+  void AddTensorOverlap() {
+    const int host = std::atoi(TextAt(*root_, "cluster", "gpus_per_node").c_str());
+    const bool across = host > 0 && DegreeAt(*root_, "tensor") > host;
+    Add("overlap", "tensor_parallel", across ? "none" : stack_.tensor_overlap);
+  }
+
   void WriteHost() {
     AddTime("host", "fixed_step", stack_.fixed_step);
     AddTime("host", "launch", stack_.launch);
+    if (stack_.owner_broadcast.count() > 0) {
+      AddTime("host", "owner_broadcast", stack_.owner_broadcast);
+    }
     Add("host", "cuda_graphs", stack_.cuda_graphs);
   }
 
@@ -193,11 +209,14 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("tensor_overlap", &stack->tensor_overlap);
   reader.Read("point_to_point", &stack->point_to_point);
   reader.Read("dropout", &stack->dropout, {0.0, 0.99});
+  reader.Read("recompute_drops_unused", &stack->recompute_drops_unused);
+  reader.Read("context_attention", &stack->context_attention);
   reader.Read("cuda_graphs", &stack->cuda_graphs);
   reader.Read("expert_tensor_follows_tensor", &stack->expert_tensor_follows_tensor);
   ReadSourced(reader, "eager_factor", &stack->eager_factor, &notes, Range<double>{0.5, 3.0});
   ReadSourced(reader, "launch", &stack->launch, &notes);
   ReadSourced(reader, "fixed_step", &stack->fixed_step, &notes);
+  ReadSourced(reader, "owner_broadcast", &stack->owner_broadcast, &notes);
   reader.Require({"name", "description", "source"});
   reader.Finish();
 }

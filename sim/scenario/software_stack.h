@@ -31,6 +31,7 @@ struct SoftwareStack {
 
   // By GPU generation: volta, ampere, hopper, blackwell.
   std::array<std::string, 4> attention = {"unfused", "flash2", "cudnn", "cudnn"};
+  std::string context_attention;  // with context parallelism, where that is another
   std::string fusions = "megatron-2026";
   std::string fp8 = "fp8-delayed";  // what a plain "fp8" means
   std::string context_algorithm = "ring";
@@ -43,14 +44,16 @@ struct SoftwareStack {
   std::string tensor_overlap = "none";                // name of a table, with sequence parallelism
   bool point_to_point = true;                         // overlapped, with virtual stages
   double dropout = 0.0;
+  bool recompute_drops_unused = false;  // a compiler drops what the backward pass does not need
   bool cuda_graphs = false;
   bool expert_tensor_follows_tensor =
       false;  // a blank ETP is TP (Megatron-Core before 0.12), not 1
   // Every kernel takes so much longer than in Megatron with Transformer Engine: eager PyTorch's
   // extra copies and casts, kernels of an older library, gaps between launches.
   double eager_factor = 1.0;
-  Duration launch{0};      // of the host, per kernel
-  Duration fixed_step{0};  // of the host, per step
+  Duration launch{0};           // of the host, per kernel
+  Duration fixed_step{0};       // of the host, per step
+  Duration owner_broadcast{0};  // per step and rank that shards the optimizer
 };
 
 // Reads a stack's file, strictly.

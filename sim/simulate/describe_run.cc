@@ -1,5 +1,7 @@
 #include "sim/simulate/describe_run.h"
 
+#include "sim/simulate/prediction_interval.h"
+
 namespace quadrille::simulate {
 
 report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
@@ -26,6 +28,8 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.compute_constants = scenario.efficiency.sources;
   run.collective_constants_name = scenario.collectives.name;
   run.collective_constants = scenario.collectives.sources;
+  const PredictionInterval interval = IntervalOf(StratumOf(scenario));
+  run.spread = {interval.low, interval.high, interval.rows, interval.basis};
   for (const scenario::Assumption& assumption : scenario.assumptions) {
     run.chosen.push_back({assumption.key, assumption.value, assumption.reason});
   }

@@ -55,6 +55,21 @@ TEST(MemoryBoundTime, AMeasuredKernelKeepsItsOwnLaunchAndShare) {
   EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, Bytes(1'000'000)), 17e-6 + 2e-6);
 }
 
+TEST(MemoryBoundTime, AMeasuredKernelRunsAtTheSpeedOfTheCacheWhereItsTensorsFit) {
+  topology::GpuSpec gpu;
+  gpu.memory_bandwidth = BytesPerSecond(1e12);
+  const MeasuredMemoryBound kernel{
+      .kernel = "cast", .bandwidth_share = 0.5, .cached_share = 2.0, .cache = Bytes(100'000'000)};
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, Bytes(50'000'000)), 25e-6);
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, Bytes(200'000'000)), 400e-6);
+  double previous = 0.0;
+  for (std::int64_t bytes = 40'000'000; bytes < 140'000'000; bytes += 5'000'000) {
+    const double now = MeasuredMemoryBoundSeconds(gpu, kernel, Bytes(bytes));
+    EXPECT_GT(now, previous) << bytes;
+    previous = now;
+  }
+}
+
 TEST(MemoryBoundTimeDeathTest, AClassWithoutAShareIsRefused) {
   const MemoryBoundConstants constants{.bandwidth_share = {0.9}};
   EXPECT_DEATH((void)BandwidthShare(constants, model::MemoryBoundClass::kOptimizer),

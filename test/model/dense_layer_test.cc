@@ -268,6 +268,8 @@ TEST(DenseLayer, SelectiveRecomputationRepeatsTheNamedModulesOnly) {
   EXPECT_EQ(repeated(), "activation");
   execution.recompute_modules = {.mlp = true};
   EXPECT_EQ(repeated(), "all-gather tensor, fc1, activation, fc2, reduce-scatter tensor");
+  execution.recompute_drops_unused = true;
+  EXPECT_EQ(repeated(), "all-gather tensor, fc1, activation") << "no gradient needs fc2's output";
 }
 
 TEST(DenseLayer, UnfusedKernelsMoveMoreBytes) {

@@ -416,6 +416,18 @@ TEST(CostOf, SiteLatenciesAddWhereTheyBelong) {
   }
 }
 
+TEST(CostOf, ASitesRampAddsAcrossTheNetworkAlone) {
+  CollectiveConstants slow = Hopper();
+  slow.network_gamma_per_sqrt_megabyte = Microseconds(10);
+  for (CollectiveKind kind : kKinds) {
+    EXPECT_EQ(Cost(kind, 1 << 20, Within(8), slow).alone, Cost(kind, 1 << 20, Within(8)).alone);
+    const Duration added = Cost(kind, 64'000'000, Across(2, 8), slow).alone -
+                           Cost(kind, 64'000'000, Across(2, 8)).alone;
+    const double megabytes = BusFactor(kind, 16) * 64.0;
+    EXPECT_NEAR(ToSeconds(added), 10e-6 * std::sqrt(megabytes), 1e-9);
+  }
+}
+
 TEST(CostOf, AHopOverTheSpineDelaysPointToPoint) {
   GroupPlacement far = Across(2, 1);
   far.crosses_spine = true;

@@ -137,6 +137,21 @@ TEST(Stack, SlowsEveryKernelByItsEagerFactor) {
                    plain.efficiency.memory_bound.bandwidth_share[0] / 1.25);
 }
 
+TEST(Stack, OverlapsTensorParallelismWithinAHostAlone) {
+  LoadOptions shipped;
+  shipped.shipped_directory = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
+  const auto table = [&](int tensor) {
+    const std::string text =
+        "model: llama3-8b\ncluster: gb200-nvl72\ngpus: 8\nstack: nemo-2024\n"
+        "training: {sequence_length: 4096, global_batch: 8}\nparallel: {tensor: " +
+        std::to_string(tensor) + "}\n";
+    const auto scenario = LoadScenarioText(text, "run.yaml", shipped);
+    return scenario ? scenario->overlap.tensor_parallel.name : ToString(scenario.error());
+  };
+  EXPECT_EQ(table(4), "userbuffers-h100-405b");
+  EXPECT_NE(table(8), "userbuffers-h100-405b") << "trays of four GPUs";
+}
+
 TEST(Stack, IsNamedByAFile) {
   EXPECT_NE(ProblemsWith({"stack=plane"}).find("no software stack named 'plane'; did you mean"),
             std::string::npos);

@@ -29,6 +29,7 @@ constexpr KindRow kKinds[] = {
     {ConstantKind::kAlibiAttention, "attention_factors triton_alibi", 1.0, 4.0, 0.1},
     {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05},
     {ConstantKind::kFixedStep, "fixed_step", 0.0, 0.25, 0.02},
+    {ConstantKind::kOwnerBroadcast, "owner_broadcast", 0.0, 0.01, 0.0005},
 };
 
 const KindRow& RowOf(ConstantKind kind) {
@@ -38,9 +39,11 @@ const KindRow& RowOf(ConstantKind kind) {
 
 constexpr auto kAlibi = model::AttentionBackend::kTritonAlibi;
 
-bool IsOfGpu(ConstantKind kind) {
-  return kind != ConstantKind::kEagerFactor && kind != ConstantKind::kFixedStep;
+bool IsTime(ConstantKind kind) {
+  return kind == ConstantKind::kFixedStep || kind == ConstantKind::kOwnerBroadcast;
 }
+
+bool IsOfGpu(ConstantKind kind) { return kind != ConstantKind::kEagerFactor && !IsTime(kind); }
 
 compute::SystematicFactors* FactorsOf(ConstantKind kind, scenario::Scenario* scenario) {
   switch (kind) {
@@ -53,6 +56,9 @@ compute::SystematicFactors* FactorsOf(ConstantKind kind, scenario::Scenario* sce
 // Whether a row's prediction can change with the constant. Attention and the LM head are 16-bit
 // under every recipe, so that constant touches all rows of a GPU.
 bool Touches(const FittedConstant& constant, const StepOutcome& row) {
+  if (constant.kind == ConstantKind::kOwnerBroadcast) {
+    return row.stack == constant.owner && row.scenario->host.owner_broadcast.count() > 0;
+  }
   if (!IsOfGpu(constant.kind)) return row.stack == constant.owner;
   if (row.scenario->gpu.name != constant.owner) return false;
   if (constant.kind == ConstantKind::kAlibiAttention) {
@@ -68,6 +74,8 @@ bool Touches(const FittedConstant& constant, const StepOutcome& row) {
 void Change(const FittedConstant& constant, double from, double to, scenario::Scenario* scenario) {
   if (constant.kind == ConstantKind::kFixedStep) {
     scenario->host.fixed_step = FromSeconds(to);
+  } else if (constant.kind == ConstantKind::kOwnerBroadcast) {
+    scenario->host.owner_broadcast = FromSeconds(to);
   } else if (constant.kind == ConstantKind::kEagerFactor) {
     scenario::SlowKernels(to / from, scenario);
   } else if (constant.kind == ConstantKind::kAlibiAttention) {
@@ -223,9 +231,34 @@ class Calibrator {
     for (std::size_t c = 0; c < constants.size(); ++c) constants[c].value += change[c];
   }
 
+  [[nodiscard]] bool Determined(std::size_t constant, const std::vector<bool>& held) const {
+    return std::any_of(
+        model_.slopes[constant].begin(), model_.slopes[constant].end(),
+        [&](const auto& entry) { return !held[entry.first] && std::abs(entry.second) >= 1e-9; });
+  }
+
+  // Constants that no row outside `held` determines become those of an unknown GPU or stack.
+  void FallBack(const std::vector<bool>& held, std::vector<double>* change) const {
+    const auto& constants = report_->constants;
+    std::vector<bool> determined;
+    for (std::size_t c = 0; c < constants.size(); ++c) determined.push_back(Determined(c, held));
+    for (std::size_t c = 0; c < constants.size(); ++c) {
+      if (determined[c]) continue;
+      std::vector<double> others;
+      for (std::size_t o = 0; o < constants.size(); ++o) {
+        if (determined[o] && constants[o].kind == constants[c].kind && IsOfGpu(constants[o].kind)) {
+          others.push_back(constants[o].value + (*change)[o]);
+        }
+      }
+      const double neutral = IsTime(constants[c].kind) ? 0.0 : 1.0;
+      (*change)[c] = (others.empty() ? neutral : Quantile(others, 0.5)) - constants[c].value;
+    }
+  }
+
   // Errors of the rows in `held` under constants fitted to the others, by the linear model.
   void Hold(const std::vector<bool>& held, std::vector<double>* errors, bool note_range) {
-    const std::vector<double> change = Minimise(model_, report_->constants, held);
+    std::vector<double> change = Minimise(model_, report_->constants, held);
+    FallBack(held, &change);
     std::vector<double> all = model_.errors;
     for (std::size_t c = 0; c < change.size(); ++c) {
       for (const auto& [row, slope] : model_.slopes[c]) all[row] += slope * change[c];
@@ -254,12 +287,21 @@ class Calibrator {
       for (const StepOutcome* row : report_->rows) held.push_back(fold_of[GroupOf(*row)] == fold);
       Hold(held, &report_->errors_cross_validated, true);
     }
-    std::set<std::string> sources;
-    for (const StepOutcome* row : report_->rows) sources.insert(row->step->source_id);
-    for (const std::string& source : sources) {
+    report_->errors_without_generation = report_->errors_after;
+    LeaveOut([](const StepOutcome& row) { return row.step->source_id; },
+             &report_->errors_without_source);
+    LeaveOut([](const StepOutcome& row) { return row.stratum.generation; },
+             &report_->errors_without_generation);
+  }
+
+  void LeaveOut(const std::function<std::string(const StepOutcome&)>& part_of,
+                std::vector<double>* errors) {
+    std::set<std::string> parts;
+    for (const StepOutcome* row : report_->rows) parts.insert(part_of(*row));
+    for (const std::string& part : parts) {
       std::vector<bool> held;
-      for (const StepOutcome* row : report_->rows) held.push_back(row->step->source_id == source);
-      Hold(held, &report_->errors_without_source, false);
+      for (const StepOutcome* row : report_->rows) held.push_back(part_of(*row) == part);
+      Hold(held, errors, false);
     }
   }
 
@@ -273,6 +315,7 @@ class Calibrator {
 double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
   switch (kind) {
     case ConstantKind::kFixedStep: return ToSeconds(scenario->host.fixed_step);
+    case ConstantKind::kOwnerBroadcast: return ToSeconds(scenario->host.owner_broadcast);
     case ConstantKind::kEagerFactor: return scenario->kernel_time_factor;
     case ConstantKind::kAlibiAttention:
       for (const compute::AttentionFactor& entry : scenario->efficiency.attention_factors) {
@@ -332,6 +375,12 @@ std::string FittedConstant::Name() const {
   return fmt::format("{} {} {}", IsOfGpu(kind) ? "gpu" : "stack", owner, RowOf(kind).key);
 }
 
+std::vector<ConstantKind> AllConstantKinds() {
+  std::vector<ConstantKind> kinds;
+  for (const KindRow& row : kKinds) kinds.push_back(row.kind);
+  return kinds;
+}
+
 CalibrationReport Calibrate(const std::vector<StepOutcome>& outcomes, const std::vector<bool>& used,
                             const CalibrationOptions& options) {
   CalibrationReport report;
@@ -362,7 +411,7 @@ std::string OverlayText(const CalibrationReport& report, const std::string& sour
     if (!IsOfGpu(c.kind)) {
       if (stack != c.owner) stacks += fmt::format("  {}:\n", c.owner);
       stack = c.owner;
-      const char* unit = c.kind == ConstantKind::kFixedStep ? " s" : "";
+      const char* unit = IsTime(c.kind) ? " s" : "";
       stacks +=
           fmt::format("    {}: {{value: {:.4f}{}, {}}}\n", RowOf(c.kind).key, c.value, unit, cite);
       continue;

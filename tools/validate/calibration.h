@@ -24,7 +24,10 @@ enum class ConstantKind : std::uint8_t {
   kAlibiAttention,  // attention_factors of triton_alibi of a GPU
   kEagerFactor,     // of a stack
   kFixedStep,       // of a stack, in seconds
+  kOwnerBroadcast,  // likewise
 };
+
+[[nodiscard]] std::vector<ConstantKind> AllConstantKinds();
 
 // A constant, where it belongs, and what fitting made of it.
 struct FittedConstant {
@@ -56,8 +59,11 @@ struct CalibrationReport {
   std::vector<double> errors_before;  // of the fit rows, in their order
   std::vector<double> errors_after;
   std::vector<double> errors_cross_validated;  // each row by constants fitted without its group
-  // Each row by constants fitted without its source.
+  // Each row by constants fitted without its source, or without its generation of GPUs. A constant
+  // that only they determine takes what an unknown GPU or stack gets: the median of the other GPUs'
+  // derates, and a stack that costs nothing.
   std::vector<double> errors_without_source;
+  std::vector<double> errors_without_generation;
   std::vector<const StepOutcome*> rows;
 };
 

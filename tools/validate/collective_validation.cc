@@ -2,6 +2,7 @@
 // generation and the NICs that the row names.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <optional>
@@ -19,11 +20,23 @@ bool Contains(const std::string& text, std::string_view words) {
 }
 
 // The first words found in the name of a system choose its constants.
+// A site whose hosts or transport differ from the pooled constants of its GPU has its own cluster.
 struct SystemRule {
   std::string_view words;
   std::string_view cluster;
+  std::string_view of_class = {};  // the cluster of its GPU class, for a site with its own
 };
 constexpr SystemRule kSystems[] = {
+    {"ABCI", "abci-a100", "dgx-a100-superpod"},
+    {"AWS p4de", "aws-p4de-a100", "dgx-a100-superpod"},
+    {"AWS p5 ", "aws-p5-h100", "dgx-h100-superpod"},
+    {"AWS p5.48", "aws-p5-h100", "dgx-h100-superpod"},
+    {"AWS p6-b200", "aws-p6-b200", "dgx-b200-superpod"},
+    {"A3-High", "gcp-a3-high-h100", "dgx-h100-superpod"},
+    {"A3-Mega", "gcp-a3-mega-h100", "dgx-h100-superpod"},
+    {"A3U/A4", "gcp-a3-ultra-h200", "dgx-h200-superpod"},
+    {"GB200 OCI", "oci-gb200", "gb200-nvl72"},
+    {"B200 Vultr", "vultr-b200", "dgx-b200-superpod"},
     {"DGX-2", "dgx2-v100"},
     {"V100", "dgx1-v100"},
     {"A100", "dgx-a100-superpod"},
@@ -70,42 +83,90 @@ double NicBytesPerSecond(const std::string& text) {
   return count * rate * 1e9 / 8.0;
 }
 
+// An all-reduce within a node that is held to the ring: a reduce-scatter, then an all-gather.
+double RingAllReduceSeconds(network::TransferShape shape, const network::GroupPlacement& placement,
+                            const network::CollectiveConstants& constants,
+                            const network::PortCapacities& ports) {
+  double seconds = 0.0;
+  for (const auto kind :
+       {model::CollectiveKind::kReduceScatter, model::CollectiveKind::kAllGather}) {
+    shape.collective.kind = kind;
+    seconds += ToSeconds(
+        network::CostOf(shape, placement, constants, ports, network::Fidelity::kAlphaBeta).alone);
+  }
+  return seconds;
+}
+
+// A measured collective, apart from where it ran.
+struct Measured {
+  model::CollectiveKind kind = model::CollectiveKind::kAllReduce;
+  double bytes = 0.0;
+  int gpus = 1;
+  int nodes = 1;
+  double stated_nics = 0.0;  // of a node, bytes/s; 0: as the cluster says
+  bool ring = false;         // held to the ring algorithm
+};
+
+double SecondsOn(const scenario::Scenario& hardware, const Measured& measured) {
+  const topology::ClusterSpec& cluster = hardware.cluster;
+  const double nics = measured.stated_nics > 0.0
+                          ? measured.stated_nics
+                          : cluster.nic.bandwidth.value() * cluster.nic.per_node;
+  const network::PortCapacities ports{.nvlink = cluster.nvlink.bandwidth,
+                                      .nic = BytesPerSecond(nics / cluster.gpus_per_node)};
+  const network::GroupPlacement placement{
+      .ranks = measured.gpus,
+      .nodes = measured.nodes,
+      .ranks_per_node = (measured.gpus + measured.nodes - 1) / measured.nodes,
+      .crosses_spine = measured.nodes > 32};
+  network::TransferShape shape;
+  shape.collective.kind = measured.kind;
+  shape.collective.bytes = Bytes(std::llround(measured.bytes));
+  if (measured.nodes == 1 && measured.ring) {
+    return RingAllReduceSeconds(shape, placement, hardware.collectives, ports);
+  }
+  return ToSeconds(
+      network::CostOf(shape, placement, hardware.collectives, ports, network::Fidelity::kAlphaBeta)
+          .alone);
+}
+
+const SystemRule* RuleFor(const std::string& system, const std::string& collective) {
+  // A site's own constants are those of NCCL's defaults; a tuned run is as its class.
+  const bool tuned = Contains(collective, "[tuned");
+  const auto* found =
+      std::find_if(std::begin(kSystems), std::end(kSystems), [&](const SystemRule& rule) {
+        return Contains(system, rule.words) && (!tuned || rule.of_class.empty());
+      });
+  return found == std::end(kSystems) ? nullptr : found;
+}
+
 void Predict(const CsvTable& table, std::size_t i, CellReader& cells, HardwareLibrary& library,
              IsolatedRow* row) {
   const std::string& system = table.At(i, "system");
   const std::string& collective = table.At(i, "collective");
-  const int gpus = cells.Whole(i, "gpus", 1, 1);
-  const int nodes = cells.Whole(i, "nodes", 1, 1);
-  const double bytes = cells.Number(i, "bytes", 0.0, 0.0);
-  row->what = fmt::format("{} of {:.0f} bytes on {} GPUs", collective, bytes, gpus);
-  row->group = fmt::format("{}, {}", system, bytes >= 1e6 ? "1 MB and more" : "below 1 MB");
+  const std::string& nic = table.At(i, "nic");
+  Measured measured;
+  measured.gpus = cells.Whole(i, "gpus", 1, 1);
+  measured.nodes = cells.Whole(i, "nodes", 1, 1);
+  measured.bytes = row->bytes = cells.Number(i, "bytes", 0.0, 0.0);
+  measured.ring = Contains(collective, "[ring]");
+  // A tray's NICs are counted per tray, which is no node of a rack.
+  if (!Contains(nic, "tray")) measured.stated_nics = NicBytesPerSecond(nic);
+  row->what = fmt::format("{} of {:.0f} bytes on {} GPUs", collective, row->bytes, measured.gpus);
+  row->group = fmt::format("{}, {}", system, row->bytes >= 1e6 ? "1 MB and more" : "below 1 MB");
   const auto skip = [&](std::string reason) { row->reason = std::move(reason); };
   const auto kind = KindOf(collective);
   if (!kind) return skip(fmt::format("'{}' is no collective of the network model", collective));
-  const SystemRule* found = nullptr;
-  for (const SystemRule& rule : kSystems) {
-    if (found == nullptr && Contains(system, rule.words)) found = &rule;
+  measured.kind = *kind;
+  const SystemRule* rule = RuleFor(system, collective);
+  if (rule == nullptr) return skip(fmt::format("no constants for system '{}'", system));
+  const auto* hardware = library.Find(std::string(rule->cluster), "");
+  if (hardware == nullptr) return skip(fmt::format("cluster {} is missing", rule->cluster));
+  row->predicted_s = SecondsOn(*hardware, measured);
+  if (!rule->of_class.empty()) {
+    const auto* of_class = library.Find(std::string(rule->of_class), "");
+    if (of_class != nullptr) row->of_class_s = SecondsOn(*of_class, measured);
   }
-  if (found == nullptr) return skip(fmt::format("no constants for system '{}'", system));
-  const auto* hardware = library.Find(std::string(found->cluster), "");
-  if (hardware == nullptr) return skip(fmt::format("cluster {} is missing", found->cluster));
-  const int per_node = (gpus + nodes - 1) / nodes;
-  const topology::ClusterSpec& cluster = hardware->cluster;
-  double node_nics = cluster.nic.bandwidth.value() * cluster.nic.per_node;
-  double nic = node_nics / cluster.gpus_per_node;
-  const double stated = NicBytesPerSecond(table.At(i, "nic"));
-  const bool tray = Contains(table.At(i, "nic"), "tray");
-  if (stated > 0.0 && !tray) nic = stated / cluster.gpus_per_node;
-  const network::PortCapacities ports{.nvlink = cluster.nvlink.bandwidth,
-                                      .nic = BytesPerSecond(nic)};
-  const network::GroupPlacement placement{
-      .ranks = gpus, .nodes = nodes, .ranks_per_node = per_node, .crosses_spine = nodes > 32};
-  network::TransferShape shape;
-  shape.collective.kind = *kind;
-  shape.collective.bytes = Bytes(std::llround(bytes));
-  const network::TransferCost cost = network::CostOf(shape, placement, hardware->collectives, ports,
-                                                     network::Fidelity::kAlphaBeta);
-  row->predicted_s = ToSeconds(cost.alone);
   if (row->measured_s <= 0.0) return skip("no time was measured");
   row->status = RowStatus::kOk;
 }

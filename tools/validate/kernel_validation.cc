@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "sim/compute/attention_time.h"
@@ -128,6 +129,17 @@ const compute::AttentionConstants* AttentionOf(const compute::GpuEfficiency& eff
     std::string_view head;
     AttentionBackend backend;
   };
+  // A kernel that a table names in full goes before the backend that its name begins with.
+  const compute::AttentionConstants* named = nullptr;
+  const std::int32_t dimension = (shape.qk_head_dim + shape.value_head_dim) / 2;
+  for (const compute::InferenceAttention& entry : efficiency.inference_attention) {
+    if (entry.kernel != kernel) continue;
+    const auto distance = [&](const compute::AttentionConstants& c) {
+      return std::abs(c.head_dim - dimension);
+    };
+    if (named == nullptr || distance(entry.constants) < distance(*named)) named = &entry.constants;
+  }
+  if (named != nullptr) return named;
   constexpr Backend kBackends[] = {{"FlashAttention-2", AttentionBackend::kFlash2},
                                    {"FlashAttention-3", AttentionBackend::kFlash3},
                                    {"FlashAttention-4", AttentionBackend::kFlash4},
@@ -137,9 +149,6 @@ const compute::AttentionConstants* AttentionOf(const compute::GpuEfficiency& eff
     if (kernel.rfind(backend.head, 0) == 0) {
       return compute::FindAttention(efficiency.attention, backend.backend, shape);
     }
-  }
-  for (const compute::InferenceAttention& entry : efficiency.inference_attention) {
-    if (entry.kernel == kernel) return &entry.constants;
   }
   return nullptr;
 }
@@ -182,6 +191,10 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
       square.causal = false;
       row->measured_s += compute::AttentionFlops(square).value() / rate;
     }
+  }
+  // Measured within a training run, at its clock.
+  if (Contains(table.At(i, "source"), "profile-data")) {
+    predicted *= hardware->efficiency.factors_16bit.sustained_derate;
   }
   Settle(row, predicted);
 }

@@ -40,6 +40,7 @@ constexpr TextColumn kTexts[] = {
     {"schedule", &MeasuredStep::schedule},
     {"overlap", &MeasuredStep::overlap},
     {"mem_kind", &MeasuredStep::memory_kind},
+    {"peer", &MeasuredStep::peer},
 };
 
 struct WholeColumn {
@@ -87,7 +88,7 @@ struct NumberColumn {
 constexpr NumberColumn kNumbers[] = {
     {"mem_gb", &MeasuredStep::memory_gb},    {"t_f_ms", &MeasuredStep::t_f_ms},
     {"t_b_ms", &MeasuredStep::t_b_ms},       {"t_w_ms", &MeasuredStep::t_w_ms},
-    {"t_comm_ms", &MeasuredStep::t_comm_ms},
+    {"t_comm_ms", &MeasuredStep::t_comm_ms}, {"peer_predicted_s", &MeasuredStep::peer_predicted_s},
 };
 
 // The ZeRO stage at the head of a cell: "3", or prose that starts otherwise (-1).

@@ -60,6 +60,8 @@ struct MeasuredStep {
   double time_s = 0.0;      // iter_time_s, else iter_time_calc_s; 0: not measured
   double memory_gb = 0.0;   // mem_gb
   std::string memory_kind;  // mem_kind
+  std::string peer;         // another simulator that published a prediction of this row
+  double peer_predicted_s = 0.0;
   double t_f_ms = 0.0, t_b_ms = 0.0, t_w_ms = 0.0, t_comm_ms = 0.0;  // profiled costs of a stage
 };
 

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+
+#include "tools/validate/peer_steps.h"
+#include "tools/validate/step_slopes.h"
 
 namespace quadrille::tools {
 namespace {
@@ -50,6 +54,40 @@ std::string Described(const StepOutcome& row) {
                      s.pp, s.cp);
 }
 
+std::string PeersText(const StepSummary& summary, const report::TableStyle& style) {
+  TextTable table({{"beside another simulator, on its rows"},
+                   {"rows", Align::kRight},
+                   {"median", Align::kRight},
+                   {"mean", Align::kRight},
+                   {"p90", Align::kRight},
+                   {"bias", Align::kRight}});
+  const auto add = [&](const std::string& name, const ErrorSummary& s) {
+    table.AddRow({name, fmt::format("{}", s.rows), Share(s.median), Share(s.mean), Share(s.p90),
+                  Percent(s.bias)});
+  };
+  for (const PeerSummary& peer : summary.peers) {
+    add(peer.name, peer.theirs);
+    add(fmt::format("  Quadrille on the rows of {}", peer.name), peer.ours);
+  }
+  return table.empty() ? "" : "\n" + table.Render(style);
+}
+
+std::string SlopesText(const std::vector<StepSlope>& slopes, const report::TableStyle& style) {
+  TextTable table({{"step time by microbatches"},
+                   {"rows", Align::kRight},
+                   {"slope", Align::kRight},
+                   {"error", Align::kRight},
+                   {"intercept", Align::kRight},
+                   {"error", Align::kRight}});
+  for (const StepSlope& s : slopes) {
+    table.AddRow({s.name, fmt::format("{}", s.rows), fmt::format("{:.4f} s", s.measured.slope),
+                  Percent(s.predicted.slope / s.measured.slope - 1.0),
+                  fmt::format("{:.3f} s", s.measured.intercept),
+                  Percent(s.predicted.intercept / s.measured.intercept - 1.0)});
+  }
+  return table.empty() ? "" : "\n" + table.Render(style);
+}
+
 }  // namespace
 
 std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
@@ -67,6 +105,8 @@ std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
   for (const StratumSummary& stratum : summary.strata) strata.AddRow(StratumCells(stratum));
   std::string text = "Predicted against measured step time (|predicted / measured - 1|)\n\n" +
                      strata.Render(style);
+
+  text += PeersText(summary, style) + SlopesText(SlopesOf(outcomes, counted), style);
 
   std::vector<const StepOutcome*> worst;
   std::map<std::string, int> reasons;
@@ -123,6 +163,12 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
     entry["measured_s"] = row.step->time_s > 0.0 ? nlohmann::ordered_json(row.step->time_s)
                                                  : nlohmann::ordered_json(nullptr);
     entry["error"] = when_ok(ok ? row.error() : 0.0);
+    const PeerPrediction peer = PeerPredictionOf(*row.step);
+    if (peer.seconds > 0.0) {
+      entry["peer"] = {{"name", peer.name},
+                       {"predicted_s", peer.seconds},
+                       {"error", peer.seconds / row.step->time_s - 1.0}};
+    }
     entry["predicted_memory_gb"] = when_ok(row.predicted_memory_gb);
     entry["measured_memory_gb"] = row.step->memory_gb > 0.0
                                       ? nlohmann::ordered_json(row.step->memory_gb)
@@ -135,6 +181,20 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
     json["strata"].push_back(StratumJson(stratum));
   }
   json["overall"] = StratumJson(summary.overall);
+  json["peers"] = nlohmann::ordered_json::array();
+  for (const PeerSummary& peer : summary.peers) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    json["peers"].push_back({{"theirs", StratumJson({peer.name, peer.theirs, none})},
+                             {"ours", StratumJson({"Quadrille", peer.ours, none})}});
+  }
+  json["slopes"] = nlohmann::ordered_json::array();
+  for (const StepSlope& s : SlopesOf(outcomes, counted)) {
+    json["slopes"].push_back(
+        {{"name", s.name},
+         {"rows", s.rows},
+         {"measured", {{"slope_s", s.measured.slope}, {"intercept_s", s.measured.intercept}}},
+         {"predicted", {{"slope_s", s.predicted.slope}, {"intercept_s", s.predicted.intercept}}}});
+  }
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -142,7 +202,7 @@ std::string RenderStepCsv(const std::vector<StepOutcome>& outcomes,
                           const std::vector<bool>& counted) {
   std::string text =
       "id,status,reason,counted,stack,predicted_s,low_s,high_s,measured_s,error,"
-      "predicted_memory_gb,measured_memory_gb,assumptions\n";
+      "predicted_memory_gb,measured_memory_gb,peer,peer_predicted_s,assumptions\n";
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const StepOutcome& row = outcomes[i];
     std::string assumptions;
@@ -151,16 +211,18 @@ std::string RenderStepCsv(const std::vector<StepOutcome>& outcomes,
           fmt::format("{}{}={} ({})", assumptions.empty() ? "" : "; ", a.key, a.value, a.reason);
     }
     const bool ok = row.status == RowStatus::kOk;
+    const PeerPrediction peer = PeerPredictionOf(*row.step);
     const auto number = [&](double value, bool known) {
       return known ? fmt::format("{}", value) : std::string();
     };
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", report::CsvField(row.step->id),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", report::CsvField(row.step->id),
         NameOf(row.status), report::CsvField(row.reason), counted[i] && ok ? 1 : 0,
         report::CsvField(row.stack), number(row.predicted_s, ok), number(row.low_s, ok),
         number(row.high_s, ok), number(row.step->time_s, row.step->time_s > 0.0),
         number(ok ? row.error() : 0.0, ok), number(row.predicted_memory_gb, ok),
-        number(row.step->memory_gb, row.step->memory_gb > 0.0), report::CsvField(assumptions));
+        number(row.step->memory_gb, row.step->memory_gb > 0.0), report::CsvField(peer.name),
+        number(peer.seconds, peer.seconds > 0.0), report::CsvField(assumptions));
   }
   return text;
 }

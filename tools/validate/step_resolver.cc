@@ -205,6 +205,7 @@ void WriteRest(const MeasuredStep& step, ResolvedStep* resolved) {
   if (Contains(step.overlap, "CUDA graphs") || Contains(step.notes, "with cuda_graph")) {
     Section section("host", resolved);
     section.Stated("cuda_graphs", "true");
+    section.Assumed("fixed_step", "0 us", "CUDA graphs replay the step");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/base/check.h"
+#include "tools/validate/peer_steps.h"
 
 namespace quadrille::tools {
 namespace {
@@ -60,6 +61,21 @@ std::vector<std::pair<int, std::string>> StrataOf(const StepOutcome& row) {
   return names;
 }
 
+std::vector<PeerSummary> PeersOf(const Rows& rows) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> errors;
+  for (const StepOutcome* row : rows) {
+    const PeerPrediction peer = PeerPredictionOf(*row->step);
+    if (peer.seconds <= 0.0) continue;
+    errors[peer.name].first.push_back(peer.seconds / row->step->time_s - 1.0);
+    errors[peer.name].second.push_back(row->error());
+  }
+  std::vector<PeerSummary> peers;
+  for (const auto& [name, both] : errors) {
+    peers.push_back({name, Summarise(both.first), Summarise(both.second)});
+  }
+  return peers;
+}
+
 }  // namespace
 
 StepSummary SummariseSteps(const std::vector<StepOutcome>& outcomes,
@@ -76,6 +92,7 @@ StepSummary SummariseSteps(const std::vector<StepOutcome>& outcomes,
   StepSummary summary;
   summary.overall = SummaryOf("overall", all);
   for (const auto& [name, rows] : strata) summary.strata.push_back(SummaryOf(name.second, rows));
+  summary.peers = PeersOf(all);
   return summary;
 }
 

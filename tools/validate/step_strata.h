@@ -17,9 +17,17 @@ struct StratumSummary {
   double rank_correlation = 0.0;
 };
 
+// Rows on which another simulator has published a prediction, by both.
+struct PeerSummary {
+  std::string name;
+  ErrorSummary theirs;
+  ErrorSummary ours;
+};
+
 struct StepSummary {
   StratumSummary overall;
   std::vector<StratumSummary> strata;
+  std::vector<PeerSummary> peers;
 };
 
 // Over those of `outcomes` that are ok and have `counted` set. REQUIRES: of one size.

@@ -5,9 +5,10 @@
 #include <map>
 
 #include "sim/base/parallel_for.h"
+#include "sim/scenario/software_stack.h"
+#include "sim/simulate/prediction_interval.h"
 #include "sim/simulate/simulate.h"
 #include "tools/validate/hardware_choice.h"
-#include "tools/validate/prediction_interval.h"
 #include "tools/validate/profiled_step.h"
 #include "tools/validate/step_resolver.h"
 
@@ -35,6 +36,24 @@ std::string OneLine(const Diagnostics& problems) {
   return fmt::format("{} (and {} more)", problems.front().message, problems.size() - 1);
 }
 
+// Takes back what `quadrille calibrate` fits to step times: the rest is specifications, kernel
+// tables and measured collectives.
+void Uncalibrate(scenario::Scenario* scenario) {
+  scenario::SlowKernels(1.0 / scenario->kernel_time_factor, scenario);
+  scenario->host.fixed_step = scenario->host.owner_broadcast = Duration(0);
+  compute::GpuEfficiency& efficiency = scenario->efficiency;
+  for (compute::SystematicFactors* factors :
+       {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
+    factors->sustained_derate = 1.0;
+  }
+  for (const compute::AttentionFactor& factor : efficiency.attention_factors) {
+    for (compute::AttentionConstants& entry : efficiency.attention) {
+      if (entry.backend != factor.backend) continue;
+      entry.asymptote = FlopsPerSecond(entry.asymptote.value() * factor.factor);
+    }
+  }
+}
+
 // Resolves, loads and simulates one row with `recompute` in place of a blank. True when the outcome
 // is final: it fits, or it failed.
 bool Try(const StepResolver& resolver, const StepValidationOptions& options,
@@ -59,6 +78,7 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     return true;
   }
   for (const scenario::Assumption& a : scenario->assumptions) outcome->assumptions.push_back(a);
+  if (options.uncalibrated) Uncalibrate(&*scenario);
   const Result<simulate::Simulation> simulation = simulate::Simulate(*scenario, {});
   if (!simulation) {
     outcome->reason = OneLine(simulation.error());
@@ -67,7 +87,8 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
   const metrics::StepReport& report = simulation->report;
   outcome->status = RowStatus::kOk;
   outcome->predicted_s = ToSeconds(report.step_time);
-  const PredictionInterval interval = IntervalOf(outcome->stratum);
+  const simulate::PredictionInterval interval =
+      simulate::IntervalOf(simulate::StratumOf(*scenario));
   outcome->low_s = outcome->predicted_s * interval.low;
   outcome->high_s = outcome->predicted_s * interval.high;
   double peak = 0.0;
@@ -76,6 +97,9 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
   }
   outcome->predicted_memory_gb = peak;
   outcome->out_of_memory = report.out_of_memory;
+  for (std::size_t s = 0; s < program::kRankStates; ++s) {
+    outcome->states_s[s] = ToSeconds(report.states[s]);
+  }
   outcome->scenario = std::move(*scenario);
   return !report.out_of_memory;
 }

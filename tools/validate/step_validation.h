@@ -1,6 +1,7 @@
 // Measured steps against simulated ones.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "sim/base/result.h"
 #include "sim/base/units.h"
+#include "sim/program/run_result.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/scenario_loader.h"
 #include "tools/validate/measured_step.h"
@@ -41,6 +43,7 @@ struct StepOutcome {
   double high_s = 0.0;
   double predicted_memory_gb = 0.0;
   bool out_of_memory = false;
+  std::array<double, program::kRankStates> states_s{};  // what the predicted step consists of
 
   [[nodiscard]] double error() const { return predicted_s / step->time_s - 1.0; }
 };
@@ -48,6 +51,7 @@ struct StepOutcome {
 struct StepValidationOptions {
   scenario::LoadOptions load;  // where names are looked up; overrides apply to every row
   int threads = 0;             // 0: one per core
+  bool uncalibrated = false;   // without every constant that is fitted to step times
   std::function<void(Ratio)> progress;
 };
 

@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tools/validate/csv_table.h"
+#include "tools/validate/isolated_validation.h"
+
+namespace quadrille::tools {
+namespace {
+
+scenario::LoadOptions Shipped() {
+  scenario::LoadOptions options;
+  options.shipped_directory = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
+  return options;
+}
+
+// Two rows of ai-dynamo/aiconfigurator for one inference kernel: its heads of 64 have constants of
+// their own.
+TEST(ValidateKernels, ChoosesTheConstantsOfTheHeadDimension) {
+  const std::string text =
+      "gpu,impl,dtype,pass,causal,batch,seqlen,heads,kv_heads,qk_head_dim,v_head_dim,time_us,"
+      "source\n"
+      "B200-SXM,flashinfer trtllm-gen,bf16,fwd,1,4,12288,32,32,128,128,4100.29,context_attention\n"
+      "B200-SXM,flashinfer trtllm-gen,bf16,fwd,1,1,10240,48,4,64,64,944.46,context_attention\n";
+  const auto rows = ValidateKernels(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  for (const IsolatedRow& row : *rows) EXPECT_LT(std::abs(row.error()), 0.1) << row.what;
+}
+
+// aws-samples/awsome-distributed-training, two p5.48xlarge.
+TEST(ValidateCollectives, GivesASiteItsConstantsAndSaysWhatItsClassWouldPredict) {
+  const std::string text =
+      "system,gpus,nodes,nic,collective,bytes,time_us\n"
+      "H100 AWS p5.48xlarge,16,2,32x100G EFA (3.2T),all_reduce,33554432,440\n"
+      "H100 Azure NDv5,8,1,-,all_reduce,33554432,200\n";
+  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  EXPECT_GT((*rows)[0].predicted_s, (*rows)[0].of_class_s);
+  EXPECT_LT(std::abs((*rows)[0].error()), 0.2);
+  EXPECT_EQ((*rows)[1].of_class_s, 0.0) << "a site of the class itself";
+}
+
+TEST(ValidateCollectives, HoldsARingToTheRing) {
+  const std::string text =
+      "system,gpus,nodes,nic,collective,bytes,time_us\n"
+      "H200 node,8,1,-,all_reduce,8589934592,32000\n"
+      "H200 node,8,1,-,all_reduce[ring],8589934592,41000\n";
+  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  EXPECT_GT((*rows)[1].predicted_s, 1.2 * (*rows)[0].predicted_s) << "no reduction in the switch";
+}
+
+}  // namespace
+}  // namespace quadrille::tools
