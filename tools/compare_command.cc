@@ -16,6 +16,7 @@
 #include "sim/report/operation_recorder.h"
 #include "sim/report/progress.h"
 #include "sim/report/terminal.h"
+#include "sim/simulate/compare_row.h"
 #include "sim/simulate/rank_orders.h"
 #include "sim/simulate/report_page.h"
 #include "sim/simulate/schedule_variants.h"

@@ -21,7 +21,9 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
     resident += component.bytes;
   }
   Bytes activations{0};
+  Bytes gathered{0};
   Bytes peak_activation_bytes{0};
+  Bytes peak_gathered{0};
   Bytes peak_workspace{0};
   std::int32_t held = 0;
   timeline.peak = resident;
@@ -35,25 +37,31 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
     const program::Segment& segment = program.segments[s];
     if (segment.role != program::SegmentRole::kAction) continue;
     activations += segment.allocated_at_begin;
+    gathered += segment.gathered_at_begin;
     if (Runs(segment.slot, ActionKind::kForward)) ++held;
     timeline.peak_activations = std::max(timeline.peak_activations, held);
-    const Bytes level = resident + activations + segment.workspace;
+    const Bytes level = resident + activations + gathered + segment.workspace;
     sample(rank.spans[s].begin, level);
     if (level > timeline.peak) {
       timeline.peak = level;
       timeline.peak_at = rank.spans[s].begin;
       peak_activation_bytes = activations;
+      peak_gathered = gathered;
       peak_workspace = segment.workspace;
     }
     activations -= segment.freed_at_end;
+    gathered -= segment.resharded_at_end;
     if (Runs(segment.slot, ActionKind::kBackward) ||
         Runs(segment.slot, ActionKind::kBackwardWeight)) {
       --held;
     }
-    sample(rank.spans[s].end, resident + activations);
+    sample(rank.spans[s].end, resident + activations + gathered);
   }
-  timeline.left_over = activations;
+  timeline.left_over = activations + gathered;
   timeline.components.push_back({"activations", peak_activation_bytes});
+  if (peak_gathered.value() > 0) {
+    timeline.components.push_back({"gathered parameters", peak_gathered});
+  }
   timeline.components.push_back({"workspace", peak_workspace});
   std::stable_sort(
       timeline.components.begin(), timeline.components.end(),

@@ -324,9 +324,16 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   path = Within(path, ports);
   cost.cap = ideal ? OnRateGrid(bound) : Cap(path);
   cost.latency = ideal ? Duration(0) : Latency(path, cost.work);
-  cost.alone = cost.latency + cost.work / cost.cap;
   cost.nvlink_load = path.nvlink_load;
   cost.nic_load = path.nic_load;
+  if (shape.time_scale != 1.0) {
+    // The same bytes at another pace; the ports take no more per second than before.
+    cost.cap = OnRateGrid(cost.cap * (1.0 / shape.time_scale));
+    cost.latency = quadrille::Scale(cost.latency, shape.time_scale);
+    cost.nvlink_load *= shape.time_scale;
+    cost.nic_load *= shape.time_scale;
+  }
+  cost.alone = cost.latency + cost.work / cost.cap;
   const Footprint& footprint = FootprintOf(shape, placement, constants);
   cost.multiprocessors =
       shape.multiprocessors >= 0 ? shape.multiprocessors : footprint.multiprocessors;

@@ -19,6 +19,7 @@ struct TransferShape {
   double fraction = 1.0;
   bool userbuffers = false;           // Transformer Engine's TP overlap path instead of NCCL
   std::int32_t multiprocessors = -1;  // held while it runs; -1: the constants' default
+  double time_scale = 1.0;            // lasts so many times as long: the given time of a fused pair
 };
 
 // Where the real members of a group sit.

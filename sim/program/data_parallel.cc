@@ -21,6 +21,16 @@ std::vector<Bucket> CutIntoBuckets(const ChunkParameters& chunk, ParameterCount 
   return buckets;
 }
 
+std::vector<Bucket> OnePerPiece(const ChunkParameters& chunk) {
+  std::vector<Bucket> buckets;
+  for (auto piece = chunk.pieces.rbegin(); piece != chunk.pieces.rend(); ++piece) {
+    if (piece->value() > 0) {
+      buckets.push_back({*piece, static_cast<std::int32_t>(chunk.pieces.size())});
+    }
+  }
+  return buckets;
+}
+
 ParameterCount BucketSize(const OverlapOptions& overlap, std::int32_t pipeline_rank,
                           std::int32_t chunk, std::int32_t data_parallel_size) {
   if (overlap.parameter_gather_with_optimizer_step || pipeline_rank > 0 || chunk > 0 ||

@@ -14,6 +14,7 @@
 //   * likewise the gather of chunk c + 1 is fired `pipeline rank` forwards before chunk c's first
 //   forward would need it;
 //     with the gather under the optimizer step, all gathers are under way when the step begins.
+// Fully sharded chunks may follow PyTorch's pipelines instead: rank_program_unsharding.cc.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,10 @@ struct Bucket {
 // Buckets of a chunk in the order in which backward completes them. `bucket_size` of 0: one bucket.
 [[nodiscard]] std::vector<Bucket> CutIntoBuckets(const ChunkParameters& chunk,
                                                  ParameterCount bucket_size);
+
+// One bucket per piece, all complete with the chunk: gradients of fully sharded layers that the
+// chunk's backwards have added up.
+[[nodiscard]] std::vector<Bucket> OnePerPiece(const ChunkParameters& chunk);
 
 // The bucket size in force for a chunk; 0 for "do not cut".
 [[nodiscard]] ParameterCount BucketSize(const OverlapOptions& overlap, std::int32_t pipeline_rank,

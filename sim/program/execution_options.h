@@ -43,6 +43,13 @@ enum class PointToPoint : std::uint8_t {
   kPostedAhead,      // Megatron with overlap: a receive is posted one action ahead of its use
 };
 
+// When fully sharded parameters are gathered and their gradients reduced.
+enum class ShardLaunch : std::uint8_t {
+  kPerLayer,   // FSDP: each layer in every pass, its gradients after every backward
+  kLookAhead,  // PyTorch's pipelines: a chunk when it is among the next to run, kept until it no
+               // longer is; its gradients once, after its last backward
+};
+
 struct OverlapOptions {
   bool gradient_reduce = true;
   bool parameter_gather = true;
@@ -58,6 +65,8 @@ struct OverlapOptions {
   ParameterCount bucket_size{0};
   std::int32_t fsdp_prefetch = 1;  // layers gathered ahead
   bool fsdp_reshard_after_forward = true;
+  ShardLaunch fsdp_launch = ShardLaunch::kPerLayer;
+  std::int32_t fsdp_active_chunks = 3;  // under kLookAhead: chunks gathered at a time
 };
 
 struct OptimizerOptions {

@@ -41,6 +41,8 @@ struct LoweringInput {
   const parallel::RankClasses& classes;
   // The actions of a fused pair one after the other instead of merged.
   bool serial_pairs = false;
+  // Then, what a pair lasts over what its actions last one after the other.
+  double pair_scale = 1.0;
   // Megatron's calls, when every point-to-point call blocks; nullptr otherwise.
   const schedules::LoweredSchedule* blocking_calls = nullptr;
   // Where the given ranks sit relative to each other.

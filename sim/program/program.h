@@ -111,6 +111,9 @@ struct Segment {
   Bytes allocated_at_begin;
   Bytes freed_at_end;
   Bytes workspace;  // on top while the segment runs
+  // Parameters of fully sharded chunks: gathered for this and later segments, freed after it.
+  Bytes gathered_at_begin;
+  Bytes resharded_at_end;
 };
 
 // A run of one lane's instructions within one segment.

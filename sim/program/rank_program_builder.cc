@@ -69,6 +69,7 @@ RankProgramBuilder::RankProgramBuilder(const LoweringInput& input, PieceCache& p
   context_.host_launch = input.host.cuda_graphs ? Duration(0) : input.host.launch;
   context_.serial_pairs = input.serial_pairs;
   context_.defer_weight_gradient = input.overlap.delay_weight_gradient;
+  context_.pair_scale = input.pair_scale;
   context_.gather_ahead = input.overlap.fsdp_prefetch;
   const network::GroupPlacement expert_group = [&] {
     const parallel::ProcessGroups groups = input.ranks.GroupsOf(Axis::kExpert);
@@ -85,6 +86,7 @@ RankProgram RankProgramBuilder::Build() {
   AddActions();
   PlanPointToPoint();
   PlanParameterGather();
+  PlanUnsharding();
   PlanGradientReduce();
   PlanExpertGradientReduce();
   AddOptimizer();
@@ -177,7 +179,8 @@ bool RankProgramBuilder::IsFlat(LaneIndex lane) const {
     case LaneKind::kExpert:
     case LaneKind::kModel: return false;
     case LaneKind::kParameterGather:
-    case LaneKind::kGradientReduce: return !(fully_sharded && l.axis == Axis::kData);
+    case LaneKind::kGradientReduce:
+      return !(fully_sharded && l.axis == Axis::kData) || GathersAhead();
     default: return true;
   }
 }
@@ -218,7 +221,8 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action) {
   ActionBody body;
   body.filter = FilterOf(action.kind);
   const parallel::ParallelConfig& p = input_.ranks.config();
-  const bool sharded = p.sharding == DataSharding::kFull && GroupSize(Axis::kData) > 1;
+  const bool sharded =
+      p.sharding == DataSharding::kFull && GroupSize(Axis::kData) > 1 && !GathersAhead();
   const double weight = 2.0;
   const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
   for (const model::Piece& piece : PiecesOf(action.chunk)) {

@@ -83,6 +83,10 @@ class RankProgramBuilder {
   void PlanPointToPoint();
   void PlanBlockingCalls();
   void PlanParameterGather();
+  [[nodiscard]] bool GathersAhead() const;
+  void PlanUnsharding();
+  void UnshardChunk(std::int32_t slot, ChunkId chunk, LaneIndex lane);
+  [[nodiscard]] Bytes GatheredBytes(ChunkId chunk);
   void PlanGradientReduce();
   void PlanTiedEmbedding();
   void PlanExpertGradientReduce();

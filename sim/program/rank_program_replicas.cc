@@ -131,6 +131,7 @@ void RankProgramBuilder::PlanParameterGather() {
   for (const Axis axis : {Axis::kData, Axis::kExpertData}) {
     const int found = FindLane(program_, LaneKind::kParameterGather, axis);
     if (found < 0 || !IsFlat(static_cast<LaneIndex>(found))) continue;
+    if (axis == Axis::kData && GathersAhead()) continue;
     const auto lane = static_cast<LaneIndex>(found);
     Duration head_start = GatherHeadStart();
     const network::GroupPlacement placement = PlacementOf(axis);
@@ -189,7 +190,7 @@ void RankProgramBuilder::PlanGradientReduce() {
     std::int32_t firing = last;
     if (!input_.overlap.gradient_reduce) {
       firing = backwards.back();
-    } else if (interleaved) {
+    } else if (interleaved && !GathersAhead()) {
       const auto at = std::find(backwards.begin(), backwards.end(), last) - backwards.begin();
       const auto index = std::min<std::ptrdiff_t>(
           at + pipeline_rank_, static_cast<std::ptrdiff_t>(backwards.size()) - 1);
@@ -198,7 +199,8 @@ void RankProgramBuilder::PlanGradientReduce() {
     const ParameterCount bucket_size =
         two_copies ? ParameterCount(0)
                    : BucketSize(input_.overlap, pipeline_rank_, chunk, GroupSize(Axis::kData));
-    const std::vector<Bucket> buckets = CutIntoBuckets(parameters, bucket_size);
+    const std::vector<Bucket> buckets =
+        GathersAhead() ? OnePerPiece(parameters) : CutIntoBuckets(parameters, bucket_size);
     const std::vector<std::int32_t>& ends =
         slot_templates_[static_cast<std::size_t>(firing)]->built.piece_ends;
     for (const Bucket& bucket : buckets) {
@@ -358,7 +360,7 @@ void RankProgramBuilder::AddOptimizer() {
     const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
     const ParameterCount parameters = axis == Axis::kData ? dense : expert;
     if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane)) || input_.overlap.parameter_gather ||
-        parameters.value() == 0) {
+        parameters.value() == 0 || (axis == Axis::kData && GathersAhead())) {
       continue;
     }
     network::TransferShape shape;
@@ -403,7 +405,7 @@ void RankProgramBuilder::AddStaticMemory() {
   add("weights", bytes(kWeightBytes, sharding == DataSharding::kFull));
   if (input_.execution.forward_only) return;
   const bool shard_gradients =
-      sharding == DataSharding::kFull || sharding == DataSharding::kGradient;
+      (sharding == DataSharding::kFull && !GathersAhead()) || sharding == DataSharding::kGradient;
   add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
   add("optimizer states", bytes(AdamStateBytes(input_.optimizer), sharding != DataSharding::kNone));
 }

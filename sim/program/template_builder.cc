@@ -71,9 +71,10 @@ class ActionStream {
  public:
   ActionStream(const TemplateContext& context, const ActionBody& body, ShapeTable& shapes,
                RankProgram& program, TemplateWriter& writer,
-               std::vector<std::vector<Duration>>& finish, bool second_of_pair)
+               std::vector<std::vector<Duration>>& finish, double time_scale, bool second_of_pair)
       : context_(context),
         body_(body),
+        time_scale_(time_scale),
         second_of_pair_(second_of_pair),
         shapes_(shapes),
         program_(program),
@@ -295,6 +296,7 @@ class ActionStream {
     network::TransferShape shape;
     shape.collective = op.collective;
     shape.fraction = fraction;
+    shape.time_scale = time_scale_;
     if (overlap != nullptr && overlap->method != TensorOverlapMethod::kNone) {
       shape.userbuffers = true;
       shape.multiprocessors = overlap->multiprocessors;
@@ -328,7 +330,8 @@ class ActionStream {
 
   [[nodiscard]] Kernel KernelOf(const Operation& op) const {
     const compute::KernelCost cost = context_.kernels->Cost(op);
-    return {cost.duration, cost.memory_bound, false, cost.memory_traffic, op.flops};
+    return {quadrille::Scale(cost.duration, time_scale_), cost.memory_bound, false,
+            cost.memory_traffic, op.flops};
   }
 
   // `part` of a kernel; the rest is what remains, so that the parts add up to the picosecond.
@@ -401,6 +404,7 @@ class ActionStream {
 
   const TemplateContext& context_;
   const ActionBody& body_;
+  const double time_scale_;
   const bool second_of_pair_;
   ShapeTable& shapes_;
   RankProgram& program_;
@@ -471,7 +475,8 @@ std::uint32_t ShapeTable::IndexOf(const network::TransferShape& shape) {
                 shape.collective.node_deduplication,
                 shape.fraction,
                 shape.userbuffers,
-                shape.multiprocessors};
+                shape.multiprocessors,
+                shape.time_scale};
   const auto [it, added] = index_.emplace(key, static_cast<std::uint32_t>(shapes_.size()));
   if (added) shapes_.push_back(shape);
   return it->second;
@@ -557,9 +562,10 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   begin.kind = InstructionKind::kBegin;
   writer.Emit(begin, {});
   finish[kComputeLane].push_back(Duration(0));
-  ActionStream leading(context, first, shapes, program, writer, finish, false);
+  const double scale = second != nullptr && context.serial_pairs ? context.pair_scale : 1.0;
+  ActionStream leading(context, first, shapes, program, writer, finish, scale, false);
   if (second != nullptr) {
-    ActionStream other(context, *second, shapes, program, writer, finish, true);
+    ActionStream other(context, *second, shapes, program, writer, finish, scale, true);
     const auto reduces = [](const ActionBody& body) {
       return std::any_of(body.pieces.begin(), body.pieces.end(),
                          [](const PieceBody& piece) { return piece.reduce.value() > 0; });

@@ -34,7 +34,7 @@ class ShapeTable {
   std::uint32_t IndexOf(const network::TransferShape& shape);
 
  private:
-  using Key = std::tuple<int, int, std::int64_t, double, double, bool, std::int32_t>;
+  using Key = std::tuple<int, int, std::int64_t, double, double, bool, std::int32_t, double>;
   std::vector<network::TransferShape>& shapes_;
   std::map<Key, std::uint32_t> index_;
 };
@@ -63,6 +63,7 @@ struct TemplateContext {
   std::int32_t tensor_degree = 1;
   Duration host_launch{0};
   bool serial_pairs = false;  // the second action of a pair after the first instead of beside it
+  double pair_scale = 1.0;    // of serial pairs: every operation lasts so many times its own time
   bool defer_weight_gradient = false;  // in pairs, to where the compute lane would wait
   std::int32_t gather_ahead = 1;       // pieces gathered before they are needed (FSDP's prefetch)
   // Alone time of a transfer, for the static order of a fused pair only.

@@ -194,6 +194,43 @@ std::string OverlapText(const program::OverlapOptions& overlap) {
   return text;
 }
 
+std::string PairText(const RunDescription& run) {
+  switch (run.pair_cost) {
+    case schedules::PairCost::kSum: return "simulated";
+    case schedules::PairCost::kSerial: return "serial";
+    case schedules::PairCost::kGiven: return fmt::format("{:.4g} of serial", run.pair_factor.value());
+  }
+  return "?";
+}
+
+std::string LayoutText(const program::LayoutOptions& layout) {
+  if (!layout.pipeline_layout.empty()) return layout.pipeline_layout;
+  std::string text = "even";
+  if (layout.first_stage_layers) text += fmt::format(", first stage {}", *layout.first_stage_layers);
+  if (layout.last_stage_layers) text += fmt::format(", last stage {}", *layout.last_stage_layers);
+  const bool embedding = layout.embedding_counts_as_layer;
+  const bool loss = layout.loss_counts_as_layer;
+  if (embedding && loss) return text + ", embedding and loss counted";
+  if (embedding || loss) text += embedding ? ", embedding counted" : ", loss counted";
+  return text;
+}
+
+std::string SwitchesText(const RunDescription& run) {
+  std::string launch = run.parallel.virtual_stages > 1 ? "by Megatron's rank-shifted hooks"
+                                                       : "as chunks complete";
+  if (run.parallel.sharding == parallel::DataSharding::kFull) {
+    launch = run.overlap.fsdp_launch == program::ShardLaunch::kPerLayer
+                 ? "per layer"
+                 : fmt::format("by look-ahead over {} chunks", run.overlap.fsdp_active_chunks);
+  }
+  const bool barrier = run.optimizer.gradient_norm && !run.optimizer.post_validation;
+  return fmt::format(
+      "{}; fused pairs {}; activations released at I and W; layers {}; data-parallel collectives "
+      "launched {}",
+      barrier ? "barrier before the optimizer" : "optimizer without a barrier", PairText(run),
+      LayoutText(run.layout), launch);
+}
+
 std::string PeakText(const RunDescription& run, FlopsPerSecond peak) {
   return fmt::format("{}, the dense {} peak of {}", FlopsText(peak),
                      NameOf(GemmDataType(run.execution.recipe)), run.gpu.name);

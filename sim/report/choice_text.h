@@ -37,6 +37,16 @@ namespace quadrille::report {
 [[nodiscard]] std::string ExpertText(const RunDescription& run);
 [[nodiscard]] std::string OverlapText(const program::OverlapOptions& overlap);
 
+// How a fused pair is timed: "simulated", "serial" or "0.85 of serial".
+[[nodiscard]] std::string PairText(const RunDescription& run);
+
+// How layers are dealt to chunks: "even, embedding and loss counted", or Megatron's layout string.
+[[nodiscard]] std::string LayoutText(const program::LayoutOptions& layout);
+
+// The choices beside overlap and precision that decide how schedules compare: "barrier before the
+// optimizer; fused pairs simulated; ...".
+[[nodiscard]] std::string SwitchesText(const RunDescription& run);
+
 // The peak that MFU and HFU divide by, named: "989 TFLOP/s, the dense bf16 peak of h100-sxm".
 [[nodiscard]] std::string PeakText(const RunDescription& run, FlopsPerSecond peak);
 

@@ -26,6 +26,8 @@ Json RunJson(const Comparison& comparison, std::size_t index) {
                {"layout", run.layout},
                {"costs", run.costs},
                {"exposed_hops", run.exposed_hops},
+               {"exposed_hops_sends", run.blocking_hops ? "blocking" : "eager"},
+               {"waiting_for_weight_gradient_bytes", run.waiting_for_weight_gradient.value()},
                {"parameter_copies", run.parameter_copies},
                {"messages_per_microbatch", run.messages_per_microbatch},
                {"trade", TradeText(comparison, index)}};

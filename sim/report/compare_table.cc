@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "sim/report/choice_text.h"
 #include "sim/report/number_text.h"
@@ -16,8 +18,12 @@ namespace {
 using metrics::CommunicationReport;
 using metrics::StepReport;
 
+// Columns that belong together: a table that is too wide is cut between groups.
+enum class FigureGroup : std::uint8_t { kStep, kBubble, kCommunication, kMemory };
+
 // A column of figures: how a figure is found, shown, and which end of the range is the good one.
 struct Figure {
+  FigureGroup group = FigureGroup::kStep;
   std::string title;
   std::function<double(const ComparedRun&)> value;
   std::function<std::string(const ComparedRun&)> text;
@@ -42,57 +48,69 @@ double Exposed(const ComparedRun& run, const std::string& kind) {
   return report == nullptr ? 0.0 : ToSeconds(report->exposed);
 }
 
-Figure RatioFigure(const char* title, std::function<Ratio(const ComparedRun&)> ratio, bool most) {
-  return {title, [ratio](const ComparedRun& run) { return ratio(run).value(); },
+Figure RatioFigure(FigureGroup group, const char* title,
+                   std::function<Ratio(const ComparedRun&)> ratio, bool most) {
+  return {group, title, [ratio](const ComparedRun& run) { return ratio(run).value(); },
           [ratio](const ComparedRun& run) {
             return fmt::format("{:.2f} %", ratio(run).value() * 100.0);
           },
           most};
 }
 
-Figure CountFigure(const char* title, std::function<double(const ComparedRun&)> count) {
-  return {title, count,
+Figure CountFigure(FigureGroup group, const char* title,
+                   std::function<double(const ComparedRun&)> count) {
+  return {group, title, count,
           [count](const ComparedRun& run) { return fmt::format("{:.4g}", count(run)); }, false};
 }
 
+Figure ExposedFigure(const char* kind) {
+  return {FigureGroup::kCommunication, kind,
+          [kind](const ComparedRun& run) { return Exposed(run, kind); },
+          [kind](const ComparedRun& run) { return TimeText(FromSeconds(Exposed(run, kind))); },
+          false};
+}
+
+bool Communicates(const Comparison& comparison, const char* kind) {
+  return std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const ComparedRun& run) {
+    const CommunicationReport* report = Find(run.step, kind);
+    return report != nullptr && (report->total.count() > 0 || report->exposed.count() > 0);
+  });
+}
+
 std::vector<Figure> FiguresOf(const Comparison& comparison) {
+  using enum FigureGroup;
   std::vector<Figure> figures;
-  figures.push_back({"step time",
+  figures.push_back({kStep, "step time",
                      [](const ComparedRun& run) { return ToSeconds(run.step.step_time); },
                      [](const ComparedRun& run) { return TimeText(run.step.step_time); }, false});
   figures.push_back(RatioFigure(
-      "MFU", [](const ComparedRun& r) { return r.step.mfu_causal; }, true));
+      kStep, "MFU", [](const ComparedRun& r) { return r.step.mfu_causal; }, true));
   figures.push_back(RatioFigure(
-      "of makespan", [](const ComparedRun& r) { return r.step.bubble.of_makespan; }, false));
+      kBubble, "of makespan", [](const ComparedRun& r) { return r.step.bubble.of_makespan; },
+      false));
   figures.push_back(RatioFigure(
-      "of ideal", [](const ComparedRun& r) { return r.step.bubble.of_ideal; }, false));
+      kBubble, "of ideal", [](const ComparedRun& r) { return r.step.bubble.of_ideal; }, false));
   figures.push_back(RatioFigure(
-      "of span", [](const ComparedRun& r) { return r.step.bubble.of_span; }, false));
+      kBubble, "of span", [](const ComparedRun& r) { return r.step.bubble.of_span; }, false));
   for (const char* kind : {"tp", "cp", "ep", "pp", "dp"}) {
-    const bool any =
-        std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const ComparedRun& run) {
-          const CommunicationReport* report = Find(run.step, kind);
-          return report != nullptr && (report->total.count() > 0 || report->exposed.count() > 0);
-        });
-    if (!any) continue;
-    figures.push_back(
-        {kind, [kind](const ComparedRun& run) { return Exposed(run, kind); },
-         [kind](const ComparedRun& run) { return TimeText(FromSeconds(Exposed(run, kind))); },
-         false});
+    if (Communicates(comparison, kind)) figures.push_back(ExposedFigure(kind));
   }
-  figures.push_back(CountFigure("hops", [](const ComparedRun& r) { return r.exposed_hops; }));
   figures.push_back(
-      {"peak memory",
+      CountFigure(kCommunication, "hops", [](const ComparedRun& r) { return r.exposed_hops; }));
+  figures.push_back(CountFigure(kCommunication, "messages", [](const ComparedRun& r) {
+    return r.messages_per_microbatch;
+  }));
+  figures.push_back(
+      {kMemory, "peak memory",
        [](const ComparedRun& run) { return static_cast<double>(run.step.peak_memory.value()); },
        [](const ComparedRun& run) {
          return fmt::format("{} @{}{}", BytesText(run.step.peak_memory), run.step.peak_memory_stage,
                             run.step.out_of_memory ? " !" : "");
        },
        false});
-  figures.push_back(CountFigure(
-      "copies", [](const ComparedRun& r) { return static_cast<double>(r.parameter_copies); }));
-  figures.push_back(
-      CountFigure("messages", [](const ComparedRun& r) { return r.messages_per_microbatch; }));
+  figures.push_back(CountFigure(kMemory, "copies", [](const ComparedRun& r) {
+    return static_cast<double>(r.parameter_copies);
+  }));
   return figures;
 }
 
@@ -106,8 +124,14 @@ std::optional<double> BestOf(const Comparison& comparison, const Figure& figure)
   return figure.most_is_best ? *most : *least;
 }
 
-std::string RenderFigures(const Comparison& comparison, const TableStyle& style) {
-  const std::vector<Figure> figures = FiguresOf(comparison);
+// The rows with these figures, and how many columns of a terminal they take.
+struct RenderedFigures {
+  std::string text;
+  std::size_t width = 0;
+};
+
+RenderedFigures RenderColumns(const Comparison& comparison, std::span<const Figure> figures,
+                              const TableStyle& style) {
   std::vector<Column> columns = {{comparison.of_schedules ? "schedule" : "run"}, {"sizes"}};
   std::vector<std::optional<double>> best;
   for (const Figure& figure : figures) {
@@ -117,7 +141,7 @@ std::string RenderFigures(const Comparison& comparison, const TableStyle& style)
   TextTable table(columns);
   for (const ComparedRun& run : comparison.runs) {
     std::vector<Cell> cells;
-    cells.emplace_back(run.label + (run.own && comparison.of_schedules ? " (the run's)" : ""),
+    cells.emplace_back(run.label + (run.own && comparison.of_schedules ? " (own)" : ""),
                        run.own && comparison.of_schedules ? Emphasis::kStrong : Emphasis::kPlain);
     cells.emplace_back(SizesText(run), Emphasis::kFaint);
     for (std::size_t f = 0; f < figures.size(); ++f) {
@@ -130,35 +154,87 @@ std::string RenderFigures(const Comparison& comparison, const TableStyle& style)
     }
     table.AddRow(std::move(cells));
   }
-  std::string text = table.Render(style);
+  RenderedFigures rendered{table.Render(style), 0};
+  const std::string plain = style.color ? table.Render(TableStyle{}) : rendered.text;
+  for (std::size_t begin = 0; begin < plain.size();) {
+    const std::size_t end = plain.find('\n', begin);
+    rendered.width = std::max(
+        rendered.width, DisplayWidth(std::string_view(plain).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return rendered;
+}
+
+// One table, or as many as the terminal's width asks for, cut between groups of figures.
+std::string RenderFigures(const Comparison& comparison, const TableStyle& style) {
+  const std::vector<Figure> all = FiguresOf(comparison);
+  const std::span<const Figure> figures(all);
+  std::vector<std::string> tables;
+  for (std::size_t begin = 0; begin < figures.size();) {
+    // As many whole groups as fit, and at least one.
+    std::size_t end = begin;
+    std::string text;
+    while (end < figures.size()) {
+      std::size_t next = end;
+      while (next < figures.size() && figures[next].group == figures[end].group) ++next;
+      RenderedFigures rendered =
+          RenderColumns(comparison, figures.subspan(begin, next - begin), style);
+      if (end > begin && rendered.width > style.width) break;
+      text = std::move(rendered.text);
+      end = next;
+    }
+    tables.push_back(std::move(text));
+    begin = end;
+  }
+  const bool blocking =
+      std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                  [](const ComparedRun& run) { return run.blocking_hops; });
+  std::string text;
+  for (const std::string& table : tables) text += (text.empty() ? "" : "\n") + table;
   const auto note = [&](const std::string& line) {
     text += "  " + Painted(Wrapped(line, style.width - 2, 2), Emphasis::kFaint, style) + "\n";
   };
   note(
-      "* best of its column. MFU: causal attention halved. of makespan, of ideal, of span: the "
-      "pipeline bubble over ranks x makespan, over time inside actions, and inside the worst "
-      "rank's own span. tp to dp: exposed communication, mean over ranks. hops: growth of the "
-      "makespan over the time of one hop between ranks. @: pipeline rank of the peak. copies: of "
-      "the parameters in one pipeline. messages: between ranks, per microbatch.");
+      "* best of its column. (own): the run's schedule. MFU: causal attention halved. of makespan, "
+      "of ideal, of span: the pipeline bubble over ranks x makespan, over time inside actions, and "
+      "inside the worst rank's own span. tp to dp: exposed communication, mean over ranks. hops: "
+      "growth of the makespan over the time of one hop between ranks, under " +
+      std::string(blocking ? "Megatron's blocking calls" : "eager sends") +
+      ". messages: between ranks, per microbatch. @: pipeline rank of the peak, !: over capacity. "
+      "copies: of the parameters in one pipeline.");
   return text;
+}
+
+// "  label  text", wrapped under the text.
+std::string Labelled(const Cell& label, std::size_t label_width, const Cell& text,
+                     const TableStyle& style) {
+  const std::size_t indent = label_width + 4;
+  const std::size_t width = style.width > indent + 20 ? style.width - indent : 20;
+  const std::string blanks(label_width - std::min(label_width, DisplayWidth(label.text)), ' ');
+  return "  " + Painted(label.text, label.emphasis, style) + blanks + "  " +
+         Painted(Wrapped(text.text, width, indent), text.emphasis, style) + "\n";
 }
 
 std::string RenderTrades(const Comparison& comparison, const TableStyle& style) {
   std::string text = Heading("What each trades", "", style);
-  TextTable table({{""}, {""}});
+  std::size_t width = 0;
+  for (const ComparedRun& run : comparison.runs) {
+    width = std::max(width, DisplayWidth(run.label));
+  }
   for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
     const ComparedRun& run = comparison.runs[i];
     std::string trade = TradeText(comparison, i);
     if (!run.layout.empty()) trade += "; " + run.layout;
-    table.AddRow({{run.label, Emphasis::kStrong}, trade});
-    if (!run.description.empty()) table.AddRow({"", {run.description, Emphasis::kFaint}});
-    if (!run.costs.empty()) table.AddRow({"", {run.costs, Emphasis::kFaint}});
+    text += Labelled({run.label, Emphasis::kStrong}, width, trade, style);
+    for (const std::string& line : {run.description, run.costs}) {
+      if (!line.empty()) text += Labelled("", width, {line, Emphasis::kFaint}, style);
+    }
   }
-  return text + table.Render(style);
+  return text;
 }
 
 std::string RenderDifferences(const Comparison& comparison, const TableStyle& style) {
-  const std::vector<DifferingKey> keys = DifferingKeys(comparison);
+  const std::vector<DifferingKey> keys = WithoutConstants(DifferingKeys(comparison));
   std::string text = Heading("What differs", keys.empty() ? "nothing" : "", style);
   if (keys.empty()) return text;
   std::vector<Column> columns = {{"key"}};
@@ -195,11 +271,14 @@ std::string RenderBusiest(const Comparison& comparison, const TableStyle& style)
 std::string RenderRefused(const Comparison& comparison, const TableStyle& style) {
   if (comparison.refused.empty()) return "";
   std::string text = Heading("Refused", "", style);
-  TextTable table({{""}, {""}});
+  std::size_t width = 0;
   for (const RefusedSchedule& refused : comparison.refused) {
-    table.AddRow({refused.schedule, refused.reason});
+    width = std::max(width, DisplayWidth(refused.schedule));
   }
-  return text + table.Render(style);
+  for (const RefusedSchedule& refused : comparison.refused) {
+    text += Labelled(refused.schedule, width, refused.reason, style);
+  }
+  return text;
 }
 
 // What is the same in all rows of a comparison of schedules.
@@ -222,7 +301,9 @@ std::string RenderHeader(const Comparison& comparison, const TableStyle& style) 
     field("parallel", ParallelText(degrees));
     field("batch", fmt::format("{} microbatches of {} per replica", run.microbatches,
                                run.execution.micro_batch));
+    field("precision", PrecisionText(run));
     field("overlap", OverlapText(run.overlap));
+    field("switches", SwitchesText(run));
   }
   field("version",
         fmt::format("quadrille {}, seed {}", Version(), comparison.runs.front().run.seed));

@@ -4,20 +4,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <tuple>
 
+#include "sim/base/counter_rng.h"
 #include "sim/report/number_text.h"
-#include "sim/report/step_json.h"
 
 namespace quadrille::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Differences below these are not worth a word.
 constexpr double kEqualTime = 0.0005;
 constexpr std::int64_t kEqualBytes = 50'000'000;
+
+// A value as a cell: an order of actions would fill pages.
+std::string Shortened(const std::string& value) {
+  constexpr std::size_t kMost = 60;
+  if (value.size() <= kMost) return value;
+  std::uint64_t hash = Mix(value.size());
+  for (char c : value) hash = Mix(hash ^ static_cast<unsigned char>(c));
+  return fmt::format("{} bytes, hash {}", value.size(), HexText(hash));
+}
+
+// "of which 12.3 GB wait for weight gradients", or empty.
+std::string WaitingText(const ComparedRun& run) {
+  if (run.waiting_for_weight_gradient.value() < kEqualBytes) return "";
+  return fmt::format("of the peak {} wait for weight gradients",
+                     BytesText(run.waiting_for_weight_gradient));
+}
 
 std::string Slower(const ComparedRun& run, const ComparedRun& other) {
   const double ratio = ToSeconds(run.step.step_time) / ToSeconds(other.step.step_time);
@@ -51,27 +65,37 @@ void SortByStepTime(Comparison& comparison) {
 
 std::vector<DifferingKey> DifferingKeys(const Comparison& comparison) {
   std::vector<DifferingKey> keys;
+  std::map<std::string, std::size_t> place;  // in `keys`
   const std::size_t runs = comparison.runs.size();
   for (std::size_t r = 0; r < runs; ++r) {
-    const ComparedRun& run = comparison.runs[r];
-    const Json scenario = Json::parse(RenderJson(run.run, run.step)).at("scenario").flatten();
-    for (const auto& [pointer, value] : scenario.items()) {
-      std::string key = pointer.substr(1);
-      std::replace(key.begin(), key.end(), '/', '.');
-      if (key == "name" || key == "description") continue;
-      auto found = std::find_if(keys.begin(), keys.end(),
-                                [&](const DifferingKey& known) { return known.key == key; });
-      if (found == keys.end()) {
-        keys.push_back({key, std::vector<std::string>(runs)});
-        found = std::prev(keys.end());
-      }
-      found->values[r] = value.is_string() ? value.get<std::string>() : value.dump();
+    for (const auto& [key, value] : comparison.runs[r].run.values) {
+      const auto [it, added] = place.emplace(key, keys.size());
+      if (added) keys.push_back({key, std::vector<std::string>(runs)});
+      keys[it->second].values[r] = Shortened(value);
     }
   }
   std::erase_if(keys, [](const DifferingKey& key) {
     return std::all_of(key.values.begin(), key.values.end(),
                        [&](const std::string& value) { return value == key.values.front(); });
   });
+  return keys;
+}
+
+std::vector<DifferingKey> WithoutConstants(std::vector<DifferingKey> keys) {
+  std::vector<DifferingKey> shown;
+  for (const char* part : {"gpu", "collectives"}) {
+    const std::string prefix = std::string(part) + ".";
+    std::size_t hidden = 0;
+    std::erase_if(keys, [&](const DifferingKey& key) {
+      const bool constant = key.key.starts_with(prefix) && key.key != prefix + "name";
+      hidden += constant ? 1 : 0;
+      return constant;
+    });
+    if (hidden == 0) continue;
+    shown.push_back({fmt::format("{} ({} values)", part, hidden), {}});
+  }
+  for (DifferingKey& key : shown) key.values.assign(keys.empty() ? 0 : keys[0].values.size(), "");
+  keys.insert(keys.end(), shown.begin(), shown.end());
   return keys;
 }
 
@@ -95,6 +119,7 @@ std::string TradeText(const Comparison& comparison, std::size_t index) {
   } else {
     text = Slower(run, best);
     Append(text, MemoryDifference(run.step.peak_memory, best.step.peak_memory));
+    Append(text, WaitingText(run));
     const double messages = run.messages_per_microbatch;
     if (std::abs(messages - best.messages_per_microbatch) >= 0.5) {
       Append(text, fmt::format("{:.4g} instead of {:.4g} messages per microbatch", messages,

@@ -20,8 +20,12 @@ struct ComparedRun {
   std::string layout;       // how layers are dealt to stages when not as the run says; else empty
   std::string costs;        // what a schedule that is built from costs was given; else empty
   // By how many hops between ranks the order's makespan grows: its growth over the time of a hop,
-  // at the action times of this run, under eager sends.
+  // at the action times of this run; under Megatron's blocking calls where the run blocks, under
+  // eager sends otherwise.
   double exposed_hops = 0.0;
+  bool blocking_hops = false;
+  // Of the peak: activations whose input gradient is done and whose weight gradient is not.
+  Bytes waiting_for_weight_gradient;
   std::int32_t parameter_copies = 1;  // copies of the model in one pipeline
   double messages_per_microbatch = 0.0;
   RunDescription run;
@@ -51,8 +55,13 @@ struct Comparison {
 // Ascending by step time, then by label.
 void SortByStepTime(Comparison& comparison);
 
-// The keys of the scenarios, as the JSON report names them, whose values differ between the runs.
+// The values of the scenarios that differ between the runs: of all that can change a result
+// (RunDescription::values).
 [[nodiscard]] std::vector<DifferingKey> DifferingKeys(const Comparison& comparison);
+
+// The same for a reader: of the constants that come with another GPU or other collectives, only how
+// many there are.
+[[nodiscard]] std::vector<DifferingKey> WithoutConstants(std::vector<DifferingKey> keys);
 
 // What row `index` gives and takes against the fastest that fits in memory (that one: against the
 // one that needs least memory), in a line: "2.1 % slower than interleaved, 14.2 GB less at the

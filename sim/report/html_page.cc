@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/report/choice_text.h"
 #include "sim/report/compare_json.h"
 #include "sim/report/html_assets.h"
 #include "sim/report/version.h"
@@ -62,7 +63,13 @@ Json PageJson(const HtmlPage& page) {
   }
   Json chosen = Json::array();
   if (!page.comparison.runs.empty()) chosen = ChosenJson(page.comparison.runs.front().run);
+  std::string switches;
+  if (!page.comparison.runs.empty()) {
+    const RunDescription& run = page.comparison.runs.front().run;
+    switches = OverlapText(run.overlap) + "; " + SwitchesText(run);
+  }
   return {{"replay", page.replay},
+          {"switches", switches},
           {"of_schedules", page.comparison.of_schedules},
           {"scenarios", std::move(scenarios)},
           {"chosen", std::move(chosen)}};

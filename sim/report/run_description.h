@@ -7,8 +7,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "schedules/pipeline_schedule.h"
+#include "sim/base/units.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/compute/kernel_cost.h"
 #include "sim/model/execution_config.h"
@@ -53,12 +56,18 @@ struct RunDescription {
   std::int32_t microbatches = 1;      // per replica
   std::string schedule;               // its registered name
   std::int32_t microbatch_group = 0;  // of interleaved schedules; 0 or less: the schedule's own
+  schedules::PairCost pair_cost = schedules::PairCost::kSum;
+  Ratio pair_factor{1.0};  // of given pairs: their time over the sum of their actions
+  program::LayoutOptions layout;
   program::OptimizerOptions optimizer;
   program::OverlapOptions overlap;
   program::HostOptions host;
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
   network::NetworkOptions network;
   std::size_t perturbations = 0;
+  // Every value that can change a result, by the name of its key, in a fixed order: what `hash`
+  // stands for.
+  std::vector<std::pair<std::string, std::string>> values;
 
   MeasuredSpread spread;
 

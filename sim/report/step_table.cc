@@ -65,6 +65,7 @@ std::string RenderHeader(const RunDescription& run, const TableStyle& style) {
     text += Field("experts", experts, style);
   }
   text += Field("overlap", OverlapText(run.overlap), style);
+  text += Field("switches", SwitchesText(run), style);
   text += Field(
       "fidelity",
       fmt::format(

@@ -242,10 +242,15 @@ void CheckOverlap(Findings* findings, const Scenario& s) {
   if (overlap.expert_all_to_all && !s.model.experts.enabled() && findings->Good({"model"})) {
     findings->ErrorAt("overlap.expert_all_to_all", "the model has no experts");
   }
-  if (s.parallel.sharding == parallel::DataSharding::kFull && s.parallel.pipeline > 1) {
+  const bool full = s.parallel.sharding == parallel::DataSharding::kFull;
+  const bool per_layer = overlap.fsdp_launch == program::ShardLaunch::kPerLayer;
+  if (!per_layer && !full) {
+    findings->ErrorAt("overlap.fsdp_launch", "look-ahead needs parallel.sharding: full");
+  }
+  if (full && per_layer && s.parallel.pipeline > 1) {
     findings->WarnAt("parallel",
                      "full sharding gathers parameters again for every microbatch of a "
-                     "pipeline");
+                     "pipeline; overlap.fsdp_launch: look-ahead keeps them for several");
   }
 }
 

@@ -138,6 +138,7 @@ inline constexpr Named<parallel::DataSharding> kShardings[] = {
 inline constexpr Named<schedules::PairCost> kPairCosts[] = {
     {"simulated", schedules::PairCost::kSum},  // in a replay the two streams run beside each other
     {"serial", schedules::PairCost::kSerial},
+    {"given", schedules::PairCost::kGiven},  // as pair_factor says
 };
 inline constexpr Named<program::TensorOverlapMethod> kTensorOverlapMethods[] = {
     {"none", program::TensorOverlapMethod::kNone},
@@ -157,6 +158,10 @@ inline constexpr Named<model::Pass> kOverlapPasses[] = {
     {"weight-gradient", model::Pass::kWeightGradient},
 };
 // `true` and `false` are Megatron's overlap_p2p_communication.
+inline constexpr Named<program::ShardLaunch> kShardLaunches[] = {
+    {"per-layer", program::ShardLaunch::kPerLayer},
+    {"look-ahead", program::ShardLaunch::kLookAhead},
+};
 inline constexpr Named<program::PointToPoint> kPointToPoint[] = {
     {"eager", program::PointToPoint::kEager},
     {"blocking", program::PointToPoint::kBatchedBlocking},

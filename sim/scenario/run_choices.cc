@@ -151,6 +151,8 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
   reader.Read("bucket_size", &overlap.bucket_size);
   reader.Read("fsdp_prefetch", &overlap.fsdp_prefetch, {0, 1024});
   reader.Read("fsdp_reshard_after_forward", &overlap.fsdp_reshard_after_forward);
+  reader.ReadName("fsdp_launch", &overlap.fsdp_launch, kShardLaunches);
+  reader.Read("fsdp_active_chunks", &overlap.fsdp_active_chunks, {2, 1024});
   Default(reader, "gradient_reduce", "true", "gradients are reduced under the backward pass");
   Default(reader, "parameter_gather", "true", "parameters are gathered under the forward pass");
   if (scenario->parallel.tensor > 1) {

@@ -47,6 +47,19 @@ void LoadGroup(MapReader& reader, schedules::ScheduleRequest* request) {
   }
 }
 
+// A fused pair of given time says how long it is, and no other pair does.
+void LoadPairFactor(MapReader& reader, ScheduleChoice* schedule) {
+  const bool given = schedule->request.costs.pair_cost == schedules::PairCost::kGiven;
+  double factor = 1.0;
+  const bool read = reader.Read("pair_factor", &factor, {0.01, 10.0});
+  if (read && !given) {
+    reader.Error("pair_factor", "says what a pair lasts over its two actions: needs pair: given");
+  } else if (given && !reader.Has("pair_factor")) {
+    reader.Error("pair", "a given pair needs pair_factor, its time over that of its two actions");
+  }
+  schedule->pair_factor = Ratio(factor);
+}
+
 // Orders are longer than descriptions: 16 ranks x 200 microbatches x 8 chunks are a megabyte.
 constexpr std::size_t kMaxOrderBytes = std::size_t{1} << 26;
 
@@ -175,6 +188,7 @@ void LoadSchedule(MapReader reader, const std::string& directory, Scenario* scen
   reader.Read("waves", &request.waves, {1, 64});
   reader.Read("memory_limit", &request.memory_limit, {1, 1 << 20});
   reader.ReadName("pair", &request.costs.pair_cost, kPairCosts);
+  LoadPairFactor(reader, &schedule);
   if (reader.Read("order_file", &schedule.order_file)) {
     const std::filesystem::path path(schedule.order_file);
     if (path.is_relative()) schedule.order_file = (directory / path).lexically_normal().string();

@@ -28,6 +28,8 @@ struct ScheduleChoice {
   std::string name = "1f1b";
   std::string order_file;              // path of a foreign order; overrides `name`
   schedules::ScheduleRequest request;  // P, M and v are filled from `parallel` and `training`
+  // What a fused pair lasts over the sum of its actions, when that is given.
+  Ratio pair_factor{1.0};
   std::optional<schedules::PipelineSchedule> order;  // of `order_file`, read and checked
 };
 

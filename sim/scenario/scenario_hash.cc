@@ -4,32 +4,88 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include "schedules/text.h"
 #include "sim/base/counter_rng.h"
+#include "sim/scenario/names.h"
 
 namespace quadrille::scenario {
 namespace {
 
+// The word that a scenario writes for a value, or nothing where it writes none.
+template <typename E>
+std::string_view WordFor(E value) {
+  const auto in = [&](const auto& table) { return NameOf(value, table); };
+  if constexpr (std::is_same_v<E, Recipe>) return in(kRecipes);
+  if constexpr (std::is_same_v<E, DataType>) return in(kDataTypes);
+  if constexpr (std::is_same_v<E, model::Recomputation>) return in(kRecomputations);
+  if constexpr (std::is_same_v<E, model::ContextAlgorithm>) return in(kContextAlgorithms);
+  if constexpr (std::is_same_v<E, model::AttentionBackend>) return in(kAttentionBackends);
+  if constexpr (std::is_same_v<E, model::ExpertDispatch>) return in(kExpertDispatches);
+  if constexpr (std::is_same_v<E, model::Activation>) return in(kActivations);
+  if constexpr (std::is_same_v<E, parallel::DataSharding>) return in(kShardings);
+  if constexpr (std::is_same_v<E, schedules::PairCost>) return in(kPairCosts);
+  if constexpr (std::is_same_v<E, program::ShardLaunch>) return in(kShardLaunches);
+  if constexpr (std::is_same_v<E, program::PointToPoint>) return in(kPointToPoint);
+  if constexpr (std::is_same_v<E, compute::Fidelity>) return in(kComputeFidelities);
+  if constexpr (std::is_same_v<E, network::Fidelity>) return in(kNetworkFidelities);
+  if constexpr (std::is_same_v<E, network::Routing>) return in(kRoutings);
+  if constexpr (std::is_same_v<E, runtime::PerturbationKind>) return in(kPerturbationKinds);
+  if constexpr (std::is_same_v<E, topology::FabricKind>) return in(kFabricKinds);
+  if constexpr (std::is_same_v<E, topology::NodeOrder>) return in(kNodeOrders);
+  return {};
+}
+
 class Dump {
  public:
-  void Section(std::string_view name) { prefix_ = fmt::format("{}.", name); }
+  // What the names of the following values begin with; empty: with their key.
+  void Section(std::string_view name) { prefix_ = name.empty() ? "" : fmt::format("{}.", name); }
 
+  // One line of values. `names` is how they are written in the source, separated by commas. A key
+  // that comes several times is numbered; an empty one only groups.
   template <typename... Values>
-  void Line(std::string_view key, const Values&... values) {
-    text_ += prefix_;
-    text_ += key;
+  void Line(std::string_view key, std::string_view names, const Values&... values) {
+    const std::string line = prefix_ + std::string(key);
+    const int nth = uses_[line]++;
+    const std::string group =
+        key.empty() ? prefix_ : fmt::format("{}{}.", line, nth > 0 ? fmt::format("[{}]", nth) : "");
+    text_ += line;
     char separator = '=';
-    ((text_ += separator, Value(values), separator = ' '), ...);
+    ((text_ += separator, Add(group, names, values), separator = ' '), ...);
     text_ += '\n';
   }
 
-  [[nodiscard]] std::string Take() { return std::move(text_); }
+  [[nodiscard]] std::string TakeText() { return std::move(text_); }
+  [[nodiscard]] NamedValues TakeValues() { return std::move(values_); }
 
  private:
+  // Takes the first of `names`, without what qualifies it.
+  static std::string_view NextName(std::string_view& names) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    std::string_view name = names.substr(0, end);
+    names.remove_prefix(std::min(end + 1, names.size()));
+    name.remove_prefix(std::min(name.find_first_not_of(" \n"), name.size()));
+    const std::size_t qualified = name.rfind('.');
+    return qualified == std::string_view::npos ? name : name.substr(qualified + 1);
+  }
+
+  template <typename T>
+  void Add(const std::string& group, std::string_view& names, const T& value) {
+    const std::size_t begin = text_.size();
+    Value(value);
+    std::string text = text_.substr(begin);
+    if constexpr (std::is_enum_v<T>) {
+      const std::string_view word = WordFor(value);
+      if (!word.empty() && word != "?") text = word;
+    }
+    values_.emplace_back(group + std::string(NextName(names)), std::move(text));
+  }
+
   void Value(const std::string& value) { text_ += value; }
   void Value(bool value) { text_ += value ? "true" : "false"; }
   void Value(reliability::WallTime value) { text_ += fmt::format("{}us", value.count()); }
@@ -57,7 +113,12 @@ class Dump {
 
   std::string prefix_;
   std::string text_;
+  NamedValues values_;
+  std::map<std::string, int> uses_;  // by line
 };
+
+// The values' names are those of the variables that hold them, so that none can be left out.
+#define QUADRILLE_DUMP(dump, key, ...) (dump).Line(key, #__VA_ARGS__, __VA_ARGS__)
 
 void DumpModel(Dump& dump, const model::TransformerConfig& config) {
   dump.Section("model");
@@ -66,38 +127,38 @@ void DumpModel(Dump& dump, const model::TransformerConfig& config) {
                attention_output_bias, mlp_bias, qk_norm, embedding_norm, parallel_block,
                sliding_window, window_period, latent, experts, prediction_layers] = config;
   (void)name;
-  dump.Line("dimensions", layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocabulary,
-            max_positions);
-  dump.Line("kinds", activation, normalization, position, tied_embeddings, attention_bias,
-            attention_output_bias, mlp_bias, qk_norm, embedding_norm, parallel_block,
-            sliding_window, window_period, prediction_layers);
+  QUADRILLE_DUMP(dump, "", layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocabulary,
+                 max_positions);
+  QUADRILLE_DUMP(dump, "", activation, normalization, position, tied_embeddings, attention_bias,
+                 attention_output_bias, mlp_bias, qk_norm, embedding_norm, parallel_block,
+                 sliding_window, window_period, prediction_layers);
   const auto& [query_rank, kv_rank, nope, rope, value] = latent;
-  dump.Line("latent", query_rank, kv_rank, nope, rope, value);
+  QUADRILLE_DUMP(dump, "latent", query_rank, kv_rank, nope, rope, value);
   const auto& [count, top_k, ffn, shared, dense, frequency, groups, limit, gate, router_bias] =
       experts;
-  dump.Line("experts", count, top_k, ffn, shared, dense, frequency, groups, limit, gate,
-            router_bias);
+  QUADRILLE_DUMP(dump, "experts", count, top_k, ffn, shared, dense, frequency, groups, limit, gate,
+                 router_bias);
 }
 
 void DumpGemm(Dump& dump, std::string_view key, const compute::GemmConstants& constants) {
   const auto& [peak, overhead, prologue, partial, launch, bandwidth, droop, cast_launch, cast_bytes,
                roofline] = constants;
-  dump.Line(key, peak, overhead, prologue, partial, launch, bandwidth, droop, cast_launch,
-            cast_bytes);
+  QUADRILLE_DUMP(dump, key, peak, overhead, prologue, partial, launch, bandwidth, droop,
+                 cast_launch, cast_bytes);
   const auto& [roof_launch, roof_peak, roof_bandwidth, constant] = roofline;
-  dump.Line(key, roof_launch, roof_peak, roof_bandwidth, constant);
+  QUADRILLE_DUMP(dump, key, roof_launch, roof_peak, roof_bandwidth, constant);
 }
 
 void DumpAttention(Dump& dump, std::string_view key, const compute::AttentionConstants& constants) {
   const auto& [backend, head_dim, backward, causal, asymptote, half_length, block_rows, tail,
                launch, cache_write] = constants;
-  dump.Line(key, backend, head_dim, backward, causal, asymptote, half_length, block_rows, tail,
-            launch, cache_write);
+  QUADRILLE_DUMP(dump, key, backend, head_dim, backward, causal, asymptote, half_length, block_rows,
+                 tail, launch, cache_write);
 }
 
 void DumpFactors(Dump& dump, std::string_view key, const compute::SystematicFactors& factors) {
   const auto& [derate, weight_16bit, weight_fp8, weight_block_fp8, input, host_launch] = factors;
-  dump.Line(key, derate, weight_16bit, weight_fp8, weight_block_fp8, input, host_launch);
+  QUADRILLE_DUMP(dump, key, derate, weight_16bit, weight_fp8, weight_block_fp8, input, host_launch);
 }
 
 void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficiency& efficiency) {
@@ -105,7 +166,8 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
   const auto& [name, architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth, capacity] =
       gpu;
   (void)name;
-  dump.Line("spec", architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth, capacity);
+  QUADRILLE_DUMP(dump, "", architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth,
+                 capacity);
   const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, attention_factors,
                inference_attention, memory_bound, measured, factors_16bit, factors_fp8, factors_fp4,
                sources] = efficiency;
@@ -117,14 +179,14 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
   DumpGemm(dump, "gemm_fp4", gemm_fp4);
   for (const auto& constants : attention) DumpAttention(dump, "attention", constants);
   for (const auto& [backend, factor] : attention_factors) {
-    dump.Line("attention_factor", backend, factor);
+    QUADRILLE_DUMP(dump, "attention_factor", backend, factor);
   }
   for (const auto& [kernel, constants] : inference_attention) {
     DumpAttention(dump, kernel, constants);
   }
   const auto& [launch, shares] = memory_bound;
-  dump.Line("memory_bound", launch);
-  for (double share : shares) dump.Line("bandwidth_share", share);
+  QUADRILLE_DUMP(dump, "memory_bound", launch);
+  for (double share : shares) QUADRILLE_DUMP(dump, "bandwidth_share", share);
   DumpFactors(dump, "factors_16bit", factors_16bit);
   DumpFactors(dump, "factors_fp8", factors_fp8);
   DumpFactors(dump, "factors_fp4", factors_fp4);
@@ -135,13 +197,13 @@ void DumpFabric(Dump& dump, const topology::FabricSpec& fabric) {
                planes, leaf_uplinks, spine_uplinks, uplink_bandwidth, leaf_oversubscription,
                spine_oversubscription, spines_per_group, leaves, spines, cores, switch_latency,
                switches, edges] = fabric;
-  dump.Line("fabric", kind, switch_ports, nodes_per_unit, nodes_per_leaf, reserved_nodes,
-            units_per_pod, planes, leaf_uplinks, spine_uplinks, uplink_bandwidth,
-            leaf_oversubscription, spine_oversubscription, spines_per_group, leaves, spines, cores,
-            switch_latency);
-  for (const auto& [name, tier] : switches) dump.Line("switch", name, tier);
+  QUADRILLE_DUMP(dump, "fabric", kind, switch_ports, nodes_per_unit, nodes_per_leaf, reserved_nodes,
+                 units_per_pod, planes, leaf_uplinks, spine_uplinks, uplink_bandwidth,
+                 leaf_oversubscription, spine_oversubscription, spines_per_group, leaves, spines,
+                 cores, switch_latency);
+  for (const auto& [name, tier] : switches) QUADRILLE_DUMP(dump, "switch", name, tier);
   for (const auto& [from, to, bandwidth, latency, cables] : edges) {
-    dump.Line("edge", from, to, bandwidth, latency, cables);
+    QUADRILLE_DUMP(dump, "edge", from, to, bandwidth, latency, cables);
   }
 }
 
@@ -150,26 +212,27 @@ void DumpCluster(Dump& dump, const topology::ClusterSpec& cluster) {
   const auto& [name, gpu, nodes, gpus_per_node, nvlink, pcie, nic, fabric] = cluster;
   (void)name;
   (void)gpu;
-  dump.Line("size", nodes, gpus_per_node);
+  QUADRILLE_DUMP(dump, "", nodes, gpus_per_node);
   const auto& [nvlink_fabric, generation, bandwidth, links, switches, domain_gpus, latency] =
       nvlink;
-  dump.Line("nvlink", nvlink_fabric, generation, bandwidth, links, switches, domain_gpus, latency);
+  QUADRILLE_DUMP(dump, "nvlink", nvlink_fabric, generation, bandwidth, links, switches, domain_gpus,
+                 latency);
   const auto& [pcie_bandwidth, pcie_latency] = pcie;
-  dump.Line("pcie", pcie_bandwidth, pcie_latency);
+  QUADRILLE_DUMP(dump, "pcie", pcie_bandwidth, pcie_latency);
   const auto& [per_node, nic_bandwidth, nic_latency, of_gpu] = nic;
-  dump.Line("nic", per_node, nic_bandwidth, nic_latency);
-  for (std::int32_t index : of_gpu) dump.Line("nic_of_gpu", index);
+  QUADRILLE_DUMP(dump, "nic", per_node, nic_bandwidth, nic_latency);
+  for (std::int32_t index : of_gpu) QUADRILLE_DUMP(dump, "nic_of_gpu", index);
   DumpFabric(dump, fabric);
 }
 
 void DumpLaw(Dump& dump, std::string_view key, const network::Law& law) {
   const auto& [alpha, bandwidth, gamma] = law;
-  dump.Line(key, alpha, bandwidth, gamma);
+  QUADRILLE_DUMP(dump, key, alpha, bandwidth, gamma);
 }
 
 void DumpFootprint(Dump& dump, std::string_view key, const network::Footprint& footprint) {
   const auto& [multiprocessors, memory_bytes] = footprint;
-  dump.Line(key, multiprocessors, memory_bytes);
+  QUADRILLE_DUMP(dump, key, multiprocessors, memory_bytes);
 }
 
 void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) {
@@ -188,12 +251,12 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   DumpLaw(dump, "nvlink_reduce_scatter", reduce_scatter);
   DumpLaw(dump, "nvlink_all_to_all", all_to_all);
   DumpLaw(dump, "nvlink_send_receive", send_receive);
-  for (BytesPerSecond bandwidth : ring_bandwidths) dump.Line("ring_bandwidth", bandwidth);
-  dump.Line("limits", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
+  for (BytesPerSecond bandwidth : ring_bandwidths) QUADRILLE_DUMP(dump, "ring_bandwidth", bandwidth);
+  QUADRILLE_DUMP(dump, "", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
             domain_limit, all_to_all_peer);
-  dump.Line("ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step, ring_gamma,
+  QUADRILLE_DUMP(dump, "ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step, ring_gamma,
             ring_efficiency);
-  dump.Line("tree", tree_step, tree_efficiency, all_to_all_efficiency, spine_hop);
+  QUADRILLE_DUMP(dump, "tree", tree_step, tree_efficiency, all_to_all_efficiency, spine_hop);
   DumpLaw(dump, "network_send_receive", network_send_receive);
   DumpLaw(dump, "userbuffers", userbuffers);
   DumpFootprint(dump, "nvlink_collective", nvlink_footprint);
@@ -211,91 +274,103 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
                forward_only, slices, slice] = execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
-  const auto& [tensor, sequence_parallel, context, expert, expert_tensor] = sharding;
-  dump.Line("sharding", tensor, sequence_parallel, context, expert, expert_tensor);
-  dump.Line("work", sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-            recompute_drops_unused, context_algorithm, attention, causal, dropout, forward_only,
-            multiprocessor_margin);
+  (void)sharding;  // follows from the degrees, which are
+  QUADRILLE_DUMP(dump, "", sequence_length, micro_batch, recipe, gradient_accumulation,
+                 recomputation, recompute_drops_unused, context_algorithm, attention, causal, dropout, forward_only,
+                 multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
-  dump.Line("narrow_storage", activation_input, attention_output);
+  QUADRILLE_DUMP(dump, "narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
       recompute_modules;
-  dump.Line("recompute", core_attention, layernorm, mlp, activation, up_projection, experts);
+  QUADRILLE_DUMP(dump, "recompute", core_attention, layernorm, mlp, activation, up_projection,
+                 experts);
   const auto& [bias_activation, bias_dropout, rope, cross_entropy, accumulation, norm_quantize,
                activation_quantize, router, permute, softmax, both_layouts] = fusions;
-  dump.Line("fusions", bias_activation, bias_dropout, rope, cross_entropy, accumulation,
-            norm_quantize, activation_quantize, router, permute, softmax, both_layouts);
-  for (double tokens : popularity) dump.Line("popularity", tokens);
-  dump.Line("experts", routing, load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes,
-            shared_overlap);
+  QUADRILLE_DUMP(dump, "fusions", bias_activation, bias_dropout, rope, cross_entropy, accumulation,
+                 norm_quantize, activation_quantize, router, permute, softmax, both_layouts);
+  for (double tokens : popularity) QUADRILLE_DUMP(dump, "popularity", tokens);
+  QUADRILLE_DUMP(dump, "experts", routing, load_factor, capacity_factor, dispatch_type, dispatch,
+                 expert_nodes, shared_overlap);
 }
 
 void DumpParallel(Dump& dump, const parallel::ParallelConfig& config) {
   dump.Section("parallel");
   const auto& [tensor, sequence_parallel, pipeline, virtual_stages, context, expert, expert_tensor,
                data, sharding, shard_group, order] = config;
-  dump.Line("degrees", tensor, sequence_parallel, pipeline, virtual_stages, context, expert,
-            expert_tensor, data, sharding, shard_group);
-  dump.Line("order", parallel::ToString(order));
+  QUADRILLE_DUMP(dump, "", tensor, sequence_parallel, pipeline, virtual_stages, context, expert,
+                 expert_tensor, data, sharding, shard_group);
+  const std::string rank_order = parallel::ToString(order);
+  QUADRILLE_DUMP(dump, "", rank_order);
 }
 
 void DumpSchedule(Dump& dump, const ScheduleChoice& schedule) {
   dump.Section("schedule");
-  const auto& [name, order_file, request, order] = schedule;
-  if (order) dump.Line("order", schedules::PrintSchedule(*order, true));
+  const auto& [name, order_file, request, pair_factor, order] = schedule;
+  const std::string actions = order ? schedules::PrintSchedule(*order, true) : "";
+  QUADRILLE_DUMP(dump, "", actions);
   const auto& [pipeline, microbatches, virtual_stages, group, slices, waves, memory_limit, costs] =
       request;
-  dump.Line("request", name, pipeline, microbatches, virtual_stages, group, slices, waves,
-            memory_limit);
+  QUADRILLE_DUMP(dump, "", name, pipeline, microbatches, virtual_stages, group, slices, waves,
+                 memory_limit);
   const auto& [forward, backward, input, weight, latency, pair_cost, pair] = costs;
   (void)order_file;
-  dump.Line("costs", forward, backward, input, weight, latency, pair_cost, pair);
+  QUADRILLE_DUMP(dump, "costs", forward, backward, input, weight, latency, pair_cost, pair,
+                 pair_factor);
 }
 
 void DumpProgramOptions(Dump& dump, const Scenario& scenario) {
-  dump.Section("program");
-  const auto& [embedding_counts, loss_counts, first_stage, last_stage, layout] = scenario.layout;
-  dump.Line("layout", embedding_counts, loss_counts, first_stage, last_stage, layout);
-  const auto& [optimizer, distributed, gradient_dtype, gather_dtype, moments_dtype, norm,
-               post_validation] = scenario.optimizer;
-  dump.Line("optimizer", optimizer, distributed, gradient_dtype, gather_dtype, moments_dtype, norm,
-            post_validation);
-  const auto& [reduce, gather, gather_with_step, tensor_parallel, point_to_point, expert_all_to_all,
-               delay_weight, bucket_size, prefetch, reshard] = scenario.overlap;
-  dump.Line("overlap", reduce, gather, gather_with_step, point_to_point, expert_all_to_all,
-            delay_weight, bucket_size, prefetch, reshard);
+  dump.Section("");
+  const auto& [embedding_counts_as_layer, loss_counts_as_layer, first_stage_layers,
+               last_stage_layers, pipeline_layout] = scenario.layout;
+  QUADRILLE_DUMP(dump, "layout", embedding_counts_as_layer, loss_counts_as_layer,
+                 first_stage_layers, last_stage_layers, pipeline_layout);
+  const auto& [name, distributed, gradient_dtype, parameter_gather_dtype, moments_dtype,
+               gradient_norm, post_validation] = scenario.optimizer;
+  QUADRILLE_DUMP(dump, "optimizer", name, distributed, gradient_dtype, parameter_gather_dtype,
+                 moments_dtype, gradient_norm, post_validation);
+  const auto& [gradient_reduce, parameter_gather, parameter_gather_with_optimizer_step,
+               tensor_parallel, p2p, expert_all_to_all, delay_weight_gradient, bucket_size,
+               fsdp_prefetch, fsdp_reshard_after_forward, fsdp_launch, fsdp_active_chunks] =
+      scenario.overlap;
+  QUADRILLE_DUMP(dump, "overlap", gradient_reduce, parameter_gather,
+                 parameter_gather_with_optimizer_step, p2p, expert_all_to_all,
+                 delay_weight_gradient, bucket_size, fsdp_prefetch, fsdp_reshard_after_forward,
+                 fsdp_launch, fsdp_active_chunks);
   const auto& [table, entries] = tensor_parallel;
   (void)table;
   for (const auto& [site, pass, method, splits, multiprocessors] : entries) {
-    dump.Line("tensor_overlap", site, pass, method, splits, multiprocessors);
+    QUADRILLE_DUMP(dump, "tensor_overlap", site, pass, method, splits, multiprocessors);
   }
   const auto& [launch, fixed_step, owner_broadcast, cuda_graphs] = scenario.host;
-  dump.Line("host", launch, fixed_step, owner_broadcast, cuda_graphs);
+  QUADRILLE_DUMP(dump, "host", launch, fixed_step, owner_broadcast, cuda_graphs);
 }
 
 void DumpConditions(Dump& dump, const Scenario& scenario) {
-  dump.Section("conditions");
+  dump.Section("");
   const auto& [fidelity, interference, routing, ecmp_flows] = scenario.network;
-  dump.Line("network", fidelity, interference, routing, ecmp_flows);
+  QUADRILLE_DUMP(dump, "network", fidelity, interference, routing, ecmp_flows);
   const auto& [order, stride, placement_seed, hosts, missing_nodes, missing_per_unit] =
       scenario.placement;
-  dump.Line("placement", order, stride, placement_seed, missing_per_unit);
-  for (std::int32_t host : hosts) dump.Line("host", host);
-  for (std::int32_t node : missing_nodes) dump.Line("missing", node);
+  QUADRILLE_DUMP(dump, "placement", order, stride, placement_seed, missing_per_unit);
+  for (std::int32_t host : hosts) QUADRILLE_DUMP(dump, "host", host);
+  for (std::int32_t node : missing_nodes) QUADRILLE_DUMP(dump, "missing", node);
   for (const runtime::Perturbation& perturbation : scenario.perturbations) {
     const auto& [kind, ranks, factor, sigma, delay, seed, window, nodes, rails, links, switches,
                  tier, expert_index, expert_count] = perturbation;
     const auto& [begin, end, period, on] = window;
-    dump.Line("perturbation", kind, factor, sigma, delay, seed, begin, end, period, on, tier,
-              expert_index, expert_count);
-    for (RankId rank : ranks) dump.Line("rank", rank.value());
-    for (std::int32_t node : nodes) dump.Line("node", node);
-    for (std::int32_t rail : rails) dump.Line("rail", rail);
-    for (const std::string& link : links) dump.Line("link", link);
-    for (const std::string& name : switches) dump.Line("switch", name);
+    QUADRILLE_DUMP(dump, "perturbation", kind, factor, sigma, delay, seed, begin, end, period, on, tier,
+                   expert_index, expert_count);
+    for (RankId id : ranks) {
+      const std::int32_t rank = id.value();
+      QUADRILLE_DUMP(dump, "perturbed", rank);
+    }
+    for (std::int32_t node : nodes) QUADRILLE_DUMP(dump, "node", node);
+    for (std::int32_t rail : rails) QUADRILLE_DUMP(dump, "rail", rail);
+    for (const std::string& link : links) QUADRILLE_DUMP(dump, "link", link);
+    for (const std::string& name : switches) QUADRILLE_DUMP(dump, "switch", name);
   }
-  dump.Line("run", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
-            scenario.kernel_time_factor, scenario.seed);
+  QUADRILLE_DUMP(dump, "", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
+                 scenario.kernel_time_factor, scenario.seed);
 }
 
 void DumpReliability(Dump& dump, const reliability::ReliabilitySpec& spec) {
@@ -304,18 +379,16 @@ void DumpReliability(Dump& dump, const reliability::ReliabilitySpec& spec) {
                repair] = spec;
   const auto& [name, source, gpus, gpus_per_node, observed, planned, components] = failures;
   (void)source;
-  dump.Line("failures", name, gpus, gpus_per_node, observed, planned);
+  QUADRILLE_DUMP(dump, "failures", name, gpus, gpus_per_node, observed, planned);
   for (const auto& [component, count, per, replaces_node] : components) {
-    dump.Line("component", component, count, per, replaces_node);
+    QUADRILLE_DUMP(dump, "component", component, count, per, replaces_node);
   }
   const auto& [interval, cost, storage] = checkpoint;
-  dump.Line("checkpoint", interval, cost, storage);
-  dump.Line("run", duration, tokens, detection, restart, planned_restart, spares, repair);
+  QUADRILLE_DUMP(dump, "checkpoint", interval, cost, storage);
+  QUADRILLE_DUMP(dump, "run", duration, tokens, detection, restart, planned_restart, spares, repair);
 }
 
-}  // namespace
-
-std::string CanonicalText(const Scenario& scenario) {
+Dump DumpOf(const Scenario& scenario) {
   Dump dump;
   DumpModel(dump, scenario.model);
   DumpGpu(dump, scenario.gpu, scenario.efficiency);
@@ -327,8 +400,14 @@ std::string CanonicalText(const Scenario& scenario) {
   DumpProgramOptions(dump, scenario);
   DumpConditions(dump, scenario);
   if (scenario.reliability) DumpReliability(dump, *scenario.reliability);
-  return dump.Take();
+  return dump;
 }
+
+}  // namespace
+
+std::string CanonicalText(const Scenario& scenario) { return DumpOf(scenario).TakeText(); }
+
+NamedValues ValuesOf(const Scenario& scenario) { return DumpOf(scenario).TakeValues(); }
 
 std::uint64_t HashOf(const Scenario& scenario) {
   const std::string text = CanonicalText(scenario);

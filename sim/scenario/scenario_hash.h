@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/scenario/scenario.h"
 
@@ -12,6 +14,11 @@ namespace quadrille::scenario {
 // and with numbers printed exactly. Names of files, descriptions, sources, assumptions and warnings
 // are left out.
 [[nodiscard]] std::string CanonicalText(const Scenario& scenario);
+
+// The same values one by one, named like their keys ("overlap.p2p"; numbered where a key repeats),
+// with the scenario's words for choices.
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] NamedValues ValuesOf(const Scenario& scenario);
 
 // 64 bits of CanonicalText; the same on every machine.
 [[nodiscard]] std::uint64_t HashOf(const Scenario& scenario);

@@ -1,5 +1,8 @@
 #include "sim/simulate/describe_run.h"
 
+#include <utility>
+
+#include "sim/scenario/scenario_hash.h"
 #include "sim/simulate/prediction_interval.h"
 
 namespace quadrille::simulate {
@@ -19,6 +22,9 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.microbatches = scenario.microbatches;
   run.schedule = scenario.schedule.order ? scenario.schedule.order_file : scenario.schedule.name;
   run.microbatch_group = scenario.schedule.request.group;
+  run.pair_cost = scenario.schedule.request.costs.pair_cost;
+  run.pair_factor = scenario.schedule.pair_factor;
+  run.layout = scenario.layout;
   run.optimizer = scenario.optimizer;
   run.overlap = scenario.overlap;
   run.host = scenario.host;
@@ -30,6 +36,13 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.collective_constants = scenario.collectives.sources;
   const PredictionInterval interval = IntervalOf(StratumOf(scenario));
   run.spread = {interval.low, interval.high, interval.rows, interval.basis};
+  // Names first: what they stand for follows.
+  run.values = {{"model.name", scenario.model.name},
+                {"cluster.name", scenario.cluster.name},
+                {"gpu.name", scenario.gpu.name},
+                {"collectives.name", scenario.collectives.name},
+                {"overlap.tensor_parallel", scenario.overlap.tensor_parallel.name}};
+  for (auto& value : scenario::ValuesOf(scenario)) run.values.push_back(std::move(value));
   for (const scenario::Assumption& assumption : scenario.assumptions) {
     run.chosen.push_back({assumption.key, assumption.value, assumption.reason});
   }

@@ -5,6 +5,7 @@
 
 #include "sim/report/html_page.h"
 #include "sim/report/html_timeline.h"
+#include "sim/simulate/compare_row.h"
 #include "sim/simulate/schedule_variants.h"
 
 namespace quadrille::simulate {

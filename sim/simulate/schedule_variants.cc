@@ -9,13 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "schedules/evaluate.h"
 #include "schedules/registry.h"
 #include "sim/base/nearest.h"
 #include "sim/program/layout.h"
 #include "sim/report/number_text.h"
 #include "sim/scenario/scenario_hash.h"
-#include "sim/simulate/describe_run.h"
+#include "sim/simulate/compare_row.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -156,55 +155,6 @@ Result<std::string> ChooseLayout(Scenario& scenario, const Scenario& run, std::i
       slots, stages, slots / stages, (slots + stages - 1) / stages);
 }
 
-// Tells a sum of durations and how many there were.
-struct Mean {
-  Duration sum{0};
-  std::int64_t count = 0;
-
-  void Add(Duration duration) {
-    sum += duration;
-    ++count;
-  }
-  [[nodiscard]] Duration value() const { return count == 0 ? Duration(0) : sum / count; }
-};
-
-struct ActionMeans {
-  std::array<Mean, 4> kinds;
-  Mean pairs;
-  Mean hop;
-
-  [[nodiscard]] Duration Of(schedules::ActionKind kind) const {
-    return kinds[static_cast<std::size_t>(kind)].value();
-  }
-};
-
-ActionMeans MeansOf(const Simulation& simulation) {
-  ActionMeans means;
-  const program::Program& program = simulation.compiled.program;
-  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    const program::RankProgram& rank = program.programs[program.ranks[r].program];
-    const program::RankResult& result = simulation.result.ranks[r];
-    for (std::size_t s = 0; s < rank.segments.size(); ++s) {
-      const program::Segment& segment = rank.segments[s];
-      if (segment.role != program::SegmentRole::kAction) continue;
-      const Duration duration = result.spans[s].end - result.spans[s].begin;
-      Mean& mean = segment.slot.second
-                       ? means.pairs
-                       : means.kinds[static_cast<std::size_t>(segment.slot.first.kind)];
-      mean.Add(duration);
-    }
-    for (std::size_t lane = 0; lane < rank.lanes.size(); ++lane) {
-      const program::LaneKind kind = rank.lanes[lane].kind;
-      if (kind != program::LaneKind::kSendForward && kind != program::LaneKind::kSendBackward) {
-        continue;
-      }
-      means.hop.sum += result.lanes[lane].busy;
-      means.hop.count += result.lanes[lane].operations;
-    }
-  }
-  return means;
-}
-
 Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOptions& options,
                                     const MakeSink& make_sink) {
   if (!make_sink) return Simulate(scenario, options);
@@ -327,57 +277,6 @@ Result<Simulation> SimulateVariant(ScheduleVariant& variant, const SimulateOptio
                   report::TimeText(costs.forward), report::TimeText(costs.backward_input),
                   report::TimeText(costs.backward_weight), report::TimeText(costs.latency));
   return SimulateRecorded(scenario, options, make_sink);
-}
-
-schedules::TaskCosts MeasureCosts(const Simulation& simulation) {
-  using schedules::ActionKind;
-  const ActionMeans means = MeansOf(simulation);
-  schedules::TaskCosts costs;
-  costs.forward = means.Of(ActionKind::kForward);
-  costs.backward = means.Of(ActionKind::kBackward);
-  costs.backward_input = means.Of(ActionKind::kBackwardInput);
-  costs.backward_weight = means.Of(ActionKind::kBackwardWeight);
-  const Duration halves = costs.backward_input + costs.backward_weight;
-  if (costs.backward.count() == 0) costs.backward = halves;
-  if (costs.backward_input.count() == 0) costs.backward_input = costs.backward / 2;
-  if (costs.backward_weight.count() == 0) {
-    costs.backward_weight = costs.backward - costs.backward_input;
-  }
-  costs.latency = means.hop.value();
-  if (means.pairs.count > 0) {
-    costs.pair_cost = schedules::PairCost::kGiven;
-    costs.pair = means.pairs.value();
-  }
-  return costs;
-}
-
-report::ComparedRun CompareRow(const ScheduleVariant& variant, const Simulation& simulation) {
-  const schedules::PipelineSchedule& schedule = simulation.compiled.schedule;
-  report::ComparedRun row;
-  row.label = variant.label;
-  row.own = variant.own;
-  row.layout = variant.layout;
-  row.costs = variant.costs;
-  row.run = DescribeRun(variant.scenario);
-  row.schedule = row.run.schedule;
-  if (const ScheduleEntry* entry = schedules::FindSchedule(row.schedule)) {
-    row.description = entry->description;
-  }
-  row.step = simulation.report;
-  row.parameter_copies = schedule.placement == Placement::kBidirectional ? 2 : 1;
-  schedules::TaskCosts costs = MeasureCosts(simulation);
-  const auto with_hops = schedules::EvaluateSchedule(schedule, costs);
-  const Duration hop = costs.latency;
-  costs.latency = Duration(0);
-  const auto without_hops = schedules::EvaluateSchedule(schedule, costs);
-  if (with_hops && without_hops) {
-    if (hop.count() > 0) {
-      row.exposed_hops = ToSeconds(with_hops->makespan - without_hops->makespan) / ToSeconds(hop);
-    }
-    row.messages_per_microbatch = static_cast<double>(with_hops->messages) /
-                                  static_cast<double>(std::max(schedule.microbatches, 1));
-  }
-  return row;
 }
 
 }  // namespace quadrille::simulate

@@ -14,7 +14,6 @@
 
 #include "schedules/pipeline_schedule.h"
 #include "sim/base/result.h"
-#include "sim/report/comparison.h"
 #include "sim/scenario/scenario.h"
 #include "sim/simulate/simulate.h"
 
@@ -61,13 +60,5 @@ using MakeSink = std::function<program::RecordSink*(const program::Program&)>;
 [[nodiscard]] Result<Simulation> SimulateVariant(ScheduleVariant& variant,
                                                  const SimulateOptions& options,
                                                  const MakeSink& make_sink = nullptr);
-
-// Mean times of the actions (without waits between them) and of one hop, over the simulated ranks.
-// A kind of action that does not occur is derived from the others (B = I + W; I = W = B / 2).
-[[nodiscard]] schedules::TaskCosts MeasureCosts(const Simulation& simulation);
-
-// The row of a comparison.
-[[nodiscard]] report::ComparedRun CompareRow(const ScheduleVariant& variant,
-                                             const Simulation& simulation);
 
 }  // namespace quadrille::simulate

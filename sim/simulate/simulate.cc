@@ -339,7 +339,8 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
          .host = scenario.host,
          .kernels = kernels,
          .classes = compiled.classes,
-         .serial_pairs = scenario.schedule.request.costs.pair_cost == schedules::PairCost::kSerial,
+         .serial_pairs = scenario.schedule.request.costs.pair_cost != schedules::PairCost::kSum,
+         .pair_scale = scenario.schedule.pair_factor.value(),
          .blocking_calls = *calls ? &**calls : nullptr,
          .placement_of = placement_of,
          .alone = alone});

@@ -394,6 +394,21 @@ TEST(CostOf, PiecesMoveTheirShareAndPayLatencyEach) {
   EXPECT_GT(piece.alone * 4, whole.alone);
 }
 
+TEST(CostOf, AScaledTransferLastsItsShareAndMovesTheSameBytesWithinThePorts) {
+  TransferShape shape = Shape(CollectiveKind::kAllReduce, 1 << 26);
+  for (const GroupPlacement& placement : {Within(8), Across(2, 8)}) {
+    shape.time_scale = 1.0;
+    const TransferCost whole = CostOf(shape, placement, Hopper(), kPorts, Fidelity::kAlphaBeta);
+    shape.time_scale = 0.5;
+    const TransferCost half = CostOf(shape, placement, Hopper(), kPorts, Fidelity::kAlphaBeta);
+    EXPECT_EQ(half.work, whole.work);
+    // The rate rounds down to its grid.
+    EXPECT_NEAR(ToSeconds(half.alone), 0.5 * ToSeconds(whole.alone), 1e-4 * ToSeconds(whole.alone));
+    EXPECT_NEAR(half.cap.value() * half.nic_load, whole.cap.value() * whole.nic_load,
+                1e-6 * whole.cap.value());
+  }
+}
+
 TEST(CostOf, ASlowRegimeOfPointToPointEndsWithoutAStepDown) {
   const CollectiveConstants constants = RingsOnly();
   const std::int64_t cliff = constants.nvlink_send_receive_slow_below.value();

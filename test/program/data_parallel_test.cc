@@ -184,5 +184,16 @@ TEST(ParameterGather, ShardsAreGatheredOncePerChunkWithEveryParameter) {
   EXPECT_EQ(bytes, 2 * parameters);
 }
 
+TEST(Buckets, OnePerPieceHoldAllParametersAndAreCompleteWithTheChunk) {
+  ChunkParameters chunk;
+  chunk.pieces = {ParameterCount(30), ParameterCount(0), ParameterCount(12)};
+  chunk.total.dense = ParameterCount(42);
+  const std::vector<Bucket> buckets = OnePerPiece(chunk);
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[0].parameters, ParameterCount(12));  // backward meets the last piece first
+  EXPECT_EQ(buckets[1].parameters, ParameterCount(30));
+  for (const Bucket& bucket : buckets) EXPECT_EQ(bucket.pieces_done, 3);
+}
+
 }  // namespace
 }  // namespace quadrille::program

@@ -81,7 +81,7 @@ class Bench {
     machine.network.fidelity = network::Fidelity::kAlphaBeta;
     for (const network::TransferShape& shape : shapes_) {
       network::TransferCost cost;
-      cost.alone = quadrille::Scale(whole, shape.fraction);
+      cost.alone = quadrille::Scale(whole, shape.fraction * shape.time_scale);
       machine.costs.push_back(cost);
     }
     const auto swept = runtime::EvaluateStatic(program, machine, {});
@@ -409,6 +409,34 @@ TEST(FusedPair, WeightGradientsArePutOffInPairsOnly) {
   bench.context().defer_weight_gradient = true;
   bench.Build({PassFilter::kBackward, {{&backward, 0, Bytes(0), Bytes(0)}}});
   EXPECT_EQ(bench.LaunchOrder(), (std::vector<std::string>{"[", "w1", "b1", "]"}));
+}
+
+TEST(FusedPair, AGivenOneLastsItsShareOfItsHalvesOneAfterTheOther) {
+  const std::vector<Operation> forward = {
+      Gemm("f1", {}), Collective("f dispatch", model::CollectiveKind::kReduceScatter, {0}),
+      Gemm("f2", {1})};
+  const std::vector<Operation> backward = {
+      Gemm("b1", {}, Pass::kInputGradient),
+      Collective("b dispatch", model::CollectiveKind::kReduceScatter, {0}, Pass::kInputGradient),
+      Gemm("b2", {1}, Pass::kInputGradient)};
+  const ActionBody second = {PassFilter::kBackward, {{&backward, 0, Bytes(0), Bytes(0)}}};
+  const auto pair = [&](double scale) {
+    Bench bench;
+    bench.context().serial_pairs = true;
+    bench.context().pair_scale = scale;
+    bench.Build(Forward(forward), &second);
+    return bench.Run(Duration(10 * kUnit));
+  };
+  Bench alone;
+  alone.Build(Forward(forward));
+  const Duration half = alone.Run(Duration(10 * kUnit));
+  EXPECT_EQ(pair(1.0), 2 * half);
+  // Each of the six operations rounds to a picosecond.
+  for (const double scale : {0.5, 0.8, 1.25}) {
+    EXPECT_NEAR(static_cast<double>(pair(scale).count()),
+                scale * static_cast<double>((2 * half).count()), 6.0)
+        << scale;
+  }
 }
 
 TEST(FullySharded, ParametersAreGatheredAheadAndGradientsReducedBehind) {

@@ -64,13 +64,45 @@ TEST(ComparisonTest, TradesAreAgainstTheFastestThatFits) {
 TEST(ComparisonTest, OnlyKeysThatDifferAreListed) {
   Comparison comparison = Sample();
   comparison.runs.resize(2);
-  comparison.runs[1].run.parallel.tensor = 4;
-  comparison.runs[1].run.schedule = comparison.runs[0].run.schedule;
+  comparison.runs[0].run.values = {{"parallel.tensor", "8"}, {"host.launch", "0ps"},
+                                   {"gpu.name", "a"},        {"gpu.fp32", "1"},
+                                   {"gpu.fp8", "2"},         {"seed", "1"},
+                                   {"schedule.actions", std::string(100, 'x')}};
+  comparison.runs[1].run.values = {{"parallel.tensor", "4"}, {"host.launch", "5ps"},
+                                   {"gpu.name", "b"},        {"gpu.fp32", "3"},
+                                   {"gpu.fp8", "4"},         {"seed", "1"},
+                                   {"overlap.entry", "7"}};
   const std::vector<DifferingKey> keys = DifferingKeys(comparison);
   std::vector<std::string> names;
   for (const DifferingKey& key : keys) names.push_back(key.key);
-  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "parallel.world_size"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
+                                             "gpu.fp32", "gpu.fp8", "schedule.actions",
+                                             "overlap.entry"}));
   EXPECT_EQ(keys[0].values, (std::vector<std::string>{"8", "4"}));
+  EXPECT_EQ(keys[5].values[0].substr(0, 16), "100 bytes, hash ");
+  EXPECT_EQ(keys[6].values, (std::vector<std::string>{"", "7"})) << "only one run has it";
+  names.clear();
+  for (const DifferingKey& key : WithoutConstants(keys)) names.push_back(key.key);
+  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
+                                             "schedule.actions", "overlap.entry",
+                                             "gpu (2 values)"}));
+}
+
+TEST(CompareTableTest, IsCutIntoTablesThatFitTheTerminal) {
+  for (const std::size_t width : {100, 140, 400}) {
+    const std::string table = RenderCompareTable(Sample(), {.width = width});
+    std::size_t begin = 0;
+    std::size_t tables = 0;
+    while (begin < table.size()) {
+      const std::size_t end = table.find('\n', begin);
+      EXPECT_LE(DisplayWidth(std::string_view(table).substr(begin, end - begin)), width)
+          << table.substr(begin, end - begin);
+      if (table.compare(begin, 10, "  schedule") == 0) ++tables;
+      begin = end + 1;
+    }
+    EXPECT_EQ(tables, width == 400 ? 1u : tables) << table;
+    if (width == 100) EXPECT_GT(tables, 1u) << table;
+  }
 }
 
 TEST(CompareTableTest, TheBestOfEachColumnIsMarked) {

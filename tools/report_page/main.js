@@ -66,6 +66,9 @@ function subtitle() {
 function fill() {
   const runs = Q.report.runs;
   document.getElementById('subtitle').textContent = subtitle();
+  if (Q.page.replay || Q.page.of_schedules) {
+    document.getElementById('switches').textContent = Q.page.switches;
+  }
   document.getElementById('summary-title').textContent = Q.page.replay ? 'Step' : 'Comparison';
   if (Q.page.replay && runs.length > 0) {
     document.getElementById('cards').append(...Q.cards(runs[0]));

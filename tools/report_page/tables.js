@@ -104,6 +104,7 @@ Q.comparisonTables = function(report) {
       }));
   const head = [Q.page.of_schedules ? 'schedule' : 'run', 'virtual stages'].concat(
       list.map(([title]) => title));
+  const blocking = runs.some((run) => run.exposed_hops_sends === 'blocking');
   const below = [];
   const above = [
     table('Side by side', head, rows),
@@ -111,8 +112,9 @@ Q.comparisonTables = function(report) {
       'MFU: causal attention halved. Bubble: idle outside actions over ranks x makespan; over ' +
           'time inside actions; and inside the worst rank\'s own span. Exposed communication: mean ' +
           'over ranks. Exposed hops: growth of the makespan over the time of one hop between ' +
-          'ranks. @: pipeline rank of the peak. Copies: of the parameters in one pipeline. A star ' +
-          'marks the best of its column.')
+          `ranks, under ${blocking ? 'Megatron\'s blocking calls' : 'eager sends'}. @: pipeline ` +
+          'rank of the peak. Copies: of the parameters in one pipeline. A star marks the best of ' +
+          'its column.')
   ];
   if (Q.page.of_schedules) {
     below.push(table(
