@@ -31,8 +31,10 @@ constexpr std::array kBuiltIn = {
                   "arXiv 2211.05953", GenerateBreadthFirstFifo, 2, false},
     ScheduleEntry{"depth-first", "all forwards, then all backwards, in interleaved groups",
                   "arXiv 2211.05953, section 3", GenerateDepthFirst, 2, false},
-    ScheduleEntry{"zb-h1", "1F1B with split backward; W fills the drain, P activations on every rank until it runs",
-                  "arXiv 2401.10241", GenerateZeroBubbleH1, 1, false},
+    ScheduleEntry{
+        "zb-h1",
+        "1F1B with split backward; W fills the drain, P activations on every rank until it runs",
+        "arXiv 2401.10241", GenerateZeroBubbleH1, 1, false},
     ScheduleEntry{"zb-h2", "split backward and a doubled warm-up: no idle inside a rank's span",
                   "arXiv 2401.10241", GenerateZeroBubbleH2, 1, false},
     ScheduleEntry{"zb-auto", "split backward, list-scheduled from costs under a memory cap",

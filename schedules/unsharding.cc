@@ -5,8 +5,8 @@
 // Orders stay with one chunk for many slots, so instead of looking ahead anew from every slot each
 // chunk's uses are listed once, and a cursor says which comes next.
 //
-// Invariants: (1) the chunks of a slot are gathered before it; (2) at most max(active_chunks, chunks
-// of one slot) are gathered at a time; (3) a gathered chunk is freed exactly once.
+// Invariants: (1) the chunks of a slot are gathered before it; (2) at most max(active_chunks,
+// chunks of one slot) are gathered at a time; (3) a gathered chunk is freed exactly once.
 #include "schedules/unsharding.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ void ForEachAction(const Slot& slot, Visit visit) {
   if (slot.second) visit(*slot.second, std::size_t{1});
 }
 
-// What the walk knows of a chunk. Uses are places in the order: 2 x slot, and one more in the second
-// half of a pair.
+// What the walk knows of a chunk. Uses are places in the order: 2 x slot, and one more in the
+// second half of a pair.
 struct ChunkState {
   std::vector<std::size_t> uses;
   std::size_t cursor = 0;
@@ -75,8 +75,7 @@ std::vector<std::vector<ShardStep>> PlanUnsharding(std::span<const Slot> order,
     for (ChunkState& chunk : chunks) {
       while (chunk.next() < 2 * i) ++chunk.cursor;
     }
-    const std::vector<std::size_t> window =
-        Window(chunks, static_cast<std::size_t>(active_chunks));
+    const std::vector<std::size_t> window = Window(chunks, static_cast<std::size_t>(active_chunks));
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const bool wanted = std::find(window.begin(), window.end(), c) != window.end();
       if (!chunks[c].gathered || wanted) continue;

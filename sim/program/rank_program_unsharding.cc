@@ -1,13 +1,12 @@
 // Fully sharded chunks under PyTorch's pipelines: schedules/unsharding.h says before which slot a
 // chunk is gathered and freed; here that becomes all-gathers, waits and memory.
 //
-// A gather that is asked for explicitly runs after what the rank has issued so far (it waits for the
-// compute stream, pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py,
+// A gather that is asked for explicitly runs after what the rank has issued so far (it waits for
+// the compute stream, pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py,
 // recalled), so it overlaps the slots between here and the first that needs the chunk. That one
 // waits for all of the chunk's gathers (schedules.py, _assert_unsharded). One all-gather per piece,
 // as each layer is sharded on its own.
 #include "schedules/unsharding.h"
-
 #include "sim/program/rank_program_builder.h"
 
 namespace quadrille::program {

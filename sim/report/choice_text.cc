@@ -198,7 +198,8 @@ std::string PairText(const RunDescription& run) {
   switch (run.pair_cost) {
     case schedules::PairCost::kSum: return "simulated";
     case schedules::PairCost::kSerial: return "serial";
-    case schedules::PairCost::kGiven: return fmt::format("{:.4g} of serial", run.pair_factor.value());
+    case schedules::PairCost::kGiven:
+      return fmt::format("{:.4g} of serial", run.pair_factor.value());
   }
   return "?";
 }
@@ -206,7 +207,8 @@ std::string PairText(const RunDescription& run) {
 std::string LayoutText(const program::LayoutOptions& layout) {
   if (!layout.pipeline_layout.empty()) return layout.pipeline_layout;
   std::string text = "even";
-  if (layout.first_stage_layers) text += fmt::format(", first stage {}", *layout.first_stage_layers);
+  if (layout.first_stage_layers)
+    text += fmt::format(", first stage {}", *layout.first_stage_layers);
   if (layout.last_stage_layers) text += fmt::format(", last stage {}", *layout.last_stage_layers);
   const bool embedding = layout.embedding_counts_as_layer;
   const bool loss = layout.loss_counts_as_layer;
@@ -216,8 +218,8 @@ std::string LayoutText(const program::LayoutOptions& layout) {
 }
 
 std::string SwitchesText(const RunDescription& run) {
-  std::string launch = run.parallel.virtual_stages > 1 ? "by Megatron's rank-shifted hooks"
-                                                       : "as chunks complete";
+  std::string launch =
+      run.parallel.virtual_stages > 1 ? "by Megatron's rank-shifted hooks" : "as chunks complete";
   if (run.parallel.sharding == parallel::DataSharding::kFull) {
     launch = run.overlap.fsdp_launch == program::ShardLaunch::kPerLayer
                  ? "per layer"

@@ -97,9 +97,8 @@ std::vector<Figure> FiguresOf(const Comparison& comparison) {
   }
   figures.push_back(
       CountFigure(kCommunication, "hops", [](const ComparedRun& r) { return r.exposed_hops; }));
-  figures.push_back(CountFigure(kCommunication, "messages", [](const ComparedRun& r) {
-    return r.messages_per_microbatch;
-  }));
+  figures.push_back(CountFigure(kCommunication, "messages",
+                                [](const ComparedRun& r) { return r.messages_per_microbatch; }));
   figures.push_back(
       {kMemory, "peak memory",
        [](const ComparedRun& run) { return static_cast<double>(run.step.peak_memory.value()); },
@@ -158,8 +157,8 @@ RenderedFigures RenderColumns(const Comparison& comparison, std::span<const Figu
   const std::string plain = style.color ? table.Render(TableStyle{}) : rendered.text;
   for (std::size_t begin = 0; begin < plain.size();) {
     const std::size_t end = plain.find('\n', begin);
-    rendered.width = std::max(
-        rendered.width, DisplayWidth(std::string_view(plain).substr(begin, end - begin)));
+    rendered.width =
+        std::max(rendered.width, DisplayWidth(std::string_view(plain).substr(begin, end - begin)));
     begin = end + 1;
   }
   return rendered;
@@ -186,9 +185,8 @@ std::string RenderFigures(const Comparison& comparison, const TableStyle& style)
     tables.push_back(std::move(text));
     begin = end;
   }
-  const bool blocking =
-      std::any_of(comparison.runs.begin(), comparison.runs.end(),
-                  [](const ComparedRun& run) { return run.blocking_hops; });
+  const bool blocking = std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                                    [](const ComparedRun& run) { return run.blocking_hops; });
   std::string text;
   for (const std::string& table : tables) text += (text.empty() ? "" : "\n") + table;
   const auto note = [&](const std::string& line) {

@@ -33,8 +33,8 @@ runtime::Machine MachineOf(const Program& program) {
   runtime::Machine machine;
   machine.network.fidelity = network::Fidelity::kAlphaBeta;
   machine.network.interference = false;
-  machine.costs = runtime::PriceTransfers(program, SmallNetwork(), SmallPorts(),
-                                          network::Fidelity::kAlphaBeta);
+  machine.costs =
+      runtime::PriceTransfers(program, SmallNetwork(), SmallPorts(), network::Fidelity::kAlphaBeta);
   return machine;
 }
 

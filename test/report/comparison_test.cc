@@ -64,28 +64,30 @@ TEST(ComparisonTest, TradesAreAgainstTheFastestThatFits) {
 TEST(ComparisonTest, OnlyKeysThatDifferAreListed) {
   Comparison comparison = Sample();
   comparison.runs.resize(2);
-  comparison.runs[0].run.values = {{"parallel.tensor", "8"}, {"host.launch", "0ps"},
-                                   {"gpu.name", "a"},        {"gpu.fp32", "1"},
-                                   {"gpu.fp8", "2"},         {"seed", "1"},
+  comparison.runs[0].run.values = {{"parallel.tensor", "8"},
+                                   {"host.launch", "0ps"},
+                                   {"gpu.name", "a"},
+                                   {"gpu.fp32", "1"},
+                                   {"gpu.fp8", "2"},
+                                   {"seed", "1"},
                                    {"schedule.actions", std::string(100, 'x')}};
-  comparison.runs[1].run.values = {{"parallel.tensor", "4"}, {"host.launch", "5ps"},
-                                   {"gpu.name", "b"},        {"gpu.fp32", "3"},
-                                   {"gpu.fp8", "4"},         {"seed", "1"},
-                                   {"overlap.entry", "7"}};
+  comparison.runs[1].run.values = {
+      {"parallel.tensor", "4"}, {"host.launch", "5ps"}, {"gpu.name", "b"},     {"gpu.fp32", "3"},
+      {"gpu.fp8", "4"},         {"seed", "1"},          {"overlap.entry", "7"}};
   const std::vector<DifferingKey> keys = DifferingKeys(comparison);
   std::vector<std::string> names;
   for (const DifferingKey& key : keys) names.push_back(key.key);
-  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
-                                             "gpu.fp32", "gpu.fp8", "schedule.actions",
-                                             "overlap.entry"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name", "gpu.fp32",
+                                      "gpu.fp8", "schedule.actions", "overlap.entry"}));
   EXPECT_EQ(keys[0].values, (std::vector<std::string>{"8", "4"}));
   EXPECT_EQ(keys[5].values[0].substr(0, 16), "100 bytes, hash ");
   EXPECT_EQ(keys[6].values, (std::vector<std::string>{"", "7"})) << "only one run has it";
   names.clear();
   for (const DifferingKey& key : WithoutConstants(keys)) names.push_back(key.key);
-  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
-                                             "schedule.actions", "overlap.entry",
-                                             "gpu (2 values)"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
+                                      "schedule.actions", "overlap.entry", "gpu (2 values)"}));
 }
 
 TEST(CompareTableTest, IsCutIntoTablesThatFitTheTerminal) {

@@ -50,9 +50,9 @@ Simulation MustSimulate(ScheduleVariant& variant) {
 }
 
 TEST(ScheduleList, ReadsNamesAndSizes) {
-  const auto specs =
-      ParseScheduleList("1f1b,interleaved:vp=2:group=12,interleaved:group=auto,1f1b,v-auto:"
-                        "memory-limit=6");
+  const auto specs = ParseScheduleList(
+      "1f1b,interleaved:vp=2:group=12,interleaved:group=auto,1f1b,v-auto:"
+      "memory-limit=6");
   ASSERT_TRUE(specs) << ToString(specs.error());
   ASSERT_EQ(specs->size(), 4u) << "what is written twice counts once";
   EXPECT_EQ((*specs)[1].label, "interleaved:vp=2:group=12");
@@ -99,8 +99,7 @@ TEST(Variant, KeepsEverythingButTheScheduleAndItsStages) {
   EXPECT_EQ(other.scenario.parallel.data, run.parallel.data);
   EXPECT_EQ(other.scenario.microbatches, run.microbatches);
   EXPECT_EQ(other.scenario.overlap.point_to_point, run.overlap.point_to_point);
-  EXPECT_EQ(other.scenario.schedule.request.costs.pair_cost,
-            run.schedule.request.costs.pair_cost);
+  EXPECT_EQ(other.scenario.schedule.request.costs.pair_cost, run.schedule.request.costs.pair_cost);
 }
 
 TEST(Variant, TakesTheRunsVirtualStagesWhereTheScheduleDoesAndSaysHowLayersAreDealt) {
@@ -202,11 +201,12 @@ Pair PairOf(const std::vector<std::string>& overrides) {
         if (i.kind == program::InstructionKind::kCompute) {
           pair.kernels += rank.kernels[i.cost].duration;
         } else if (i.kind == program::InstructionKind::kTransfer) {
-          const std::size_t group = static_cast<std::size_t>(program.ranks[r].group_of_lane[i.lane]);
+          const std::size_t group =
+              static_cast<std::size_t>(program.ranks[r].group_of_lane[i.lane]);
           const std::size_t placement = static_cast<std::size_t>(program.groups[group].placement);
-          pair.transfers += simulation.compiled.machine
-                                .costs[i.cost * program.placements.size() + placement]
-                                .alone;
+          pair.transfers +=
+              simulation.compiled.machine.costs[i.cost * program.placements.size() + placement]
+                  .alone;
         }
       }
       return pair;
