@@ -232,6 +232,8 @@ Q.fillMemoryMenu = function() {
     if (Q.runs[r]) select.append(Q.element('option', {value: r}, run.label));
   });
   select.hidden = select.options.length < 2;
+  const own = Q.report.runs.findIndex((run, r) => run.own && Q.runs[r]);
+  if (own >= 0) select.value = own;
   select.onchange = () => Q.drawCharts();
 };
 })();

@@ -118,6 +118,9 @@ async function start() {
     redraw();
   });
   redraw();
+  // What the address asks for lies elsewhere since everything was filled in.
+  const asked = document.getElementById(window.location.hash.slice(1));
+  if (asked) asked.scrollIntoView();
   document.documentElement.dataset.ready = 'true';
 }
 

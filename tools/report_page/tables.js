@@ -62,6 +62,7 @@ function columns(runs) {
   const list = [
     ['step time', (r) => r.step_time_s, Q.seconds],
     ['MFU', (r) => r.mfu.causal, (x) => Q.percent(x), true],
+    ['peak memory', (r) => r.memory.peak_bytes, Q.bytes],
     ['bubble of makespan', (r) => r.bubble.of_makespan, (x) => Q.percent(x)],
     ['of ideal', (r) => r.bubble.of_ideal, (x) => Q.percent(x)],
     ['of span', (r) => r.bubble.of_span, (x) => Q.percent(x)],
@@ -73,7 +74,6 @@ function columns(runs) {
     ]);
   }
   list.push(['exposed hops', (r) => r.exposed_hops, (x) => String(Number(x.toPrecision(4)))]);
-  list.push(['peak memory', (r) => r.memory.peak_bytes, Q.bytes]);
   list.push(['copies', (r) => r.parameter_copies, String]);
   list.push([
     'messages per microbatch', (r) => r.messages_per_microbatch,
@@ -96,7 +96,7 @@ Q.comparisonTables = function(report) {
           const alike = all.every((x) => x === all[0]);
           const full = title === 'peak memory' ?
               `${text(value(run))} @${run.memory.stage}${
-                  run.memory.out_of_memory ? ' does not fit' : ''}` :
+                  run.memory.out_of_memory ? ' !' : ''}` :
               text(value(run));
           if (title === 'peak memory' && run.memory.out_of_memory) return {text: full, kind: 'bad'};
           return {text: full, kind: !alike && value(run) === best ? 'best' : ''};
@@ -113,7 +113,7 @@ Q.comparisonTables = function(report) {
           'time inside actions; and inside the worst rank\'s own span. Exposed communication: mean ' +
           'over ranks. Exposed hops: growth of the makespan over the time of one hop between ' +
           `ranks, under ${blocking ? 'Megatron\'s blocking calls' : 'eager sends'}. @: pipeline ` +
-          'rank of the peak. Copies: of the parameters in one pipeline. A star marks the best of ' +
+          'rank of the peak, !: does not fit. Copies: of the parameters in one pipeline. A star marks the best of ' +
           'its column.')
   ];
   if (Q.page.of_schedules) {
