@@ -113,8 +113,8 @@ Q.comparisonTables = function(report) {
           'time inside actions; and inside the worst rank\'s own span. Exposed communication: mean ' +
           'over ranks. Exposed hops: growth of the makespan over the time of one hop between ' +
           `ranks, under ${blocking ? 'Megatron\'s blocking calls' : 'eager sends'}. @: pipeline ` +
-          'rank of the peak, !: does not fit. Copies: of the parameters in one pipeline. A star marks the best of ' +
-          'its column.')
+          'rank of the peak, !: does not fit. Copies: of the parameters in one pipeline. A star ' +
+          'marks the best of its column.')
   ];
   if (Q.page.of_schedules) {
     below.push(table(
