@@ -14,7 +14,7 @@ struct Outcome {
   std::int32_t peak = 0;
 };
 
-Outcome Run(std::string_view name, std::int32_t limit, const TaskCosts& costs) {
+Outcome OutcomeOf(std::string_view name, std::int32_t limit, const TaskCosts& costs) {
   ScheduleRequest request = Request(8, 24);
   request.memory_limit = limit;
   request.costs = costs;
@@ -47,8 +47,8 @@ TEST(CostDriven, SchedulesWinOrLoseAgainstFixedOnesByWhatTheTableSays) {
   };
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < std::size(costs); ++i) {
-      const Outcome built = Run(row.built, row.limit, costs[i]);
-      const Outcome fixed = Run(row.fixed, 0, costs[i]);
+      const Outcome built = OutcomeOf(row.built, row.limit, costs[i]);
+      const Outcome fixed = OutcomeOf(row.fixed, 0, costs[i]);
       EXPECT_NEAR(100.0 * (built.makespan / fixed.makespan - 1.0), row.percent[i], 0.0501)
           << row.built << " against " << row.fixed << ", costs " << i;
       EXPECT_EQ(built.peak, fixed.peak + row.more_held) << row.built << ", costs " << i;
