@@ -143,20 +143,22 @@ Index AttentionBackward(OperationList& list, const Shard& shard, std::int32_t la
 Index MlpForward(OperationList& list, const Shard& shard, const DenseMlp& mlp, Pass pass,
                  Index input) {
   Index last = LinearForward(list, shard, Fc1Linear(shard, mlp), pass, input);
-  last = ActivationForward(list, shard, pass, static_cast<double>(shard.tokens), mlp.width, last);
+  last = ActivationForward(list, shard, pass, static_cast<double>(shard.tokens), mlp.width,
+                           shard.execution.fusions.activation_quantize, last);
   if (pass == Pass::kRecompute && shard.execution.recompute_drops_unused) return last;
   return LinearForward(list, shard, Fc2Linear(shard, mlp), pass, last);
 }
 
 Index MlpBackward(OperationList& list, const Shard& shard, const DenseMlp& mlp, Index gradient) {
   const auto rows = static_cast<double>(shard.tokens);
+  const bool fuses_cast = shard.execution.fusions.activation_quantize;
   if (RecomputesMlp(shard.execution) && !mlp.shared_experts) {
     MlpForward(list, shard, mlp, Pass::kRecompute, kBefore);
   } else if (RecomputesActivation(shard.execution)) {
-    ActivationForward(list, shard, Pass::kRecompute, rows, mlp.width, kBefore);
+    ActivationForward(list, shard, Pass::kRecompute, rows, mlp.width, fuses_cast, kBefore);
   }
   Index last = LinearBackward(list, shard, Fc2Linear(shard, mlp), gradient);
-  last = ActivationBackward(list, shard, rows, mlp.width, last);
+  last = ActivationBackward(list, shard, rows, mlp.width, fuses_cast, last);
   return LinearBackward(list, shard, Fc1Linear(shard, mlp), last);
 }
 

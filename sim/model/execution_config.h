@@ -76,6 +76,11 @@ struct Fusions {
   // gradient, and from the stored row-wise input, which is read, transposed and quantised again
   // (DeepSeek-V3, arXiv 2412.19437, section 3.5.2).
   bool both_layouts = true;
+  // The experts' activation writes the narrow format; without it a cast follows.
+  bool expert_activation_quantize = true;
+  // The router pads an expert's rows to what narrow GEMMs need (moe-router-padding-for-fp8);
+  // without it kernels pad the rows before the experts and strip them after, there and back.
+  bool router_padding = true;
   bool softmax = true;  // matters for the unfused attention backend only
 };
 

@@ -93,6 +93,17 @@ Index Permute(OperationList& list, const Shard& shard, Pass pass, Bytes bytes, I
                           shard.execution.fusions.permute ? 1 : 3);
 }
 
+// Pads an expert's rows to the multiple that narrow GEMMs need, or strips the padding.
+Index Pad(OperationList& list, const Shard& shard, const ExpertShapes& shapes, const char* name,
+          Pass pass, Index input) {
+  const ExecutionConfig& execution = shard.execution;
+  if (!shard.quantization.enabled || execution.fusions.router_padding ||
+      execution.expert_capacity_factor > 0.0) {
+    return input;
+  }
+  return Elementwise(list, name, pass, shapes.RowElements(), 2.0 * shard.wide_bytes, input);
+}
+
 Index Unpermute(OperationList& list, const Shard& shard, Pass pass, Bytes bytes, Index input) {
   return list.MemoryBound("unpermute", pass, MemoryBoundClass::kUnpermute, bytes, {input},
                           shard.execution.fusions.permute ? 1 : 3);
@@ -166,8 +177,13 @@ Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes
         last);
   }
   if (shard.execution.expert_dispatch != ExpertDispatch::kAllToAll) return last;
+  // Unfused: rows are added to their tokens one by one, which reads the sums again, and forward
+  // they are scaled by their probabilities first.
+  const double passes =
+      shard.execution.fusions.permute ? 1.0 : (pass == Pass::kInputGradient ? 2.0 : 4.0);
   return Unpermute(list, shard, pass,
-                   BytesOf(shapes.rows.sent * shapes.hidden + own, shard.wide_bytes), last);
+                   BytesOf(passes * shapes.rows.sent * shapes.hidden + own, shard.wide_bytes),
+                   last);
 }
 
 Index GroupedLinear(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
@@ -217,16 +233,24 @@ Index FormatRows(OperationList& list, const Shard& shard, const ExpertShapes& sh
                           {input});
 }
 
+bool FusesCast(const Shard& shard) {
+  return shard.execution.fusions.activation_quantize &&
+         shard.execution.fusions.expert_activation_quantize;
+}
+
 Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
                        Pass pass, Index input) {
-  Index last = FormatRows(list, shard, shapes, pass, input);
+  Index last = Pad(list, shard, shapes, "pad", pass, input);
+  last = FormatRows(list, shard, shapes, pass, last);
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
                        last);
-  last = ActivationForward(list, shard, pass, shapes.rows.computed, shapes.rows.width, last);
+  last = ActivationForward(list, shard, pass, shapes.rows.computed, shapes.rows.width,
+                           FusesCast(shard), last);
   last = Quantize(list, shard, pass, shapes.rows.computed * static_cast<double>(shapes.rows.width),
-                  2, shard.execution.fusions.activation_quantize, false, last);
-  return GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden,
-                       last);
+                  2, FusesCast(shard), false, last);
+  last =
+      GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
+  return Pad(list, shard, shapes, "unpad", pass, last);
 }
 
 Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
@@ -234,12 +258,14 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
   const Pass pass = Pass::kInputGradient;
   if (RecomputesActivation(shard.execution) && !RecomputesExperts(shard.execution)) {
     ActivationForward(list, shard, Pass::kRecompute, shapes.rows.computed, shapes.rows.width,
-                      kBefore);
+                      FusesCast(shard), kBefore);
   }
+  gradient = Pad(list, shard, shapes, "pad", pass, gradient);
   Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient);
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
   const bool both_layouts = shard.execution.fusions.both_layouts;
+  const bool fused = FusesCast(shard);
   const double fc1_elements = shapes.rows.computed * static_cast<double>(shapes.fc1_outputs);
   if (!both_layouts) {
     QuantizeColumns(list, shard, shapes.RowElements(), false, gradient);
@@ -249,8 +275,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
     }
   }
   GroupedWeightGradient(list, shard, shapes, "expert fc2", shapes.rows.width, shard.hidden);
-  last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, last);
-  const bool fused = shard.execution.fusions.activation_quantize;
+  last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, fused, last);
   last = Quantize(list, shard, pass, fc1_elements, 2, fused, false, last);
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
                        last);
@@ -262,7 +287,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
     TransposeNarrow(list, shard, shapes.RowElements(), kBefore);
   }
   GroupedWeightGradient(list, shard, shapes, "expert fc1", shard.hidden, shapes.fc1_outputs);
-  return last;
+  return Pad(list, shard, shapes, "unpad", pass, last);
 }
 
 // The counts of rows per expert, which the all-to-all needs on every GPU before it.

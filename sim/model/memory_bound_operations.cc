@@ -70,11 +70,11 @@ std::int32_t ResidualGradientAdd(OperationList& list, const Shard& shard, std::i
 }
 
 std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pass, double rows,
-                               std::int64_t width, std::int32_t input) {
+                               std::int64_t width, bool fuses_cast, std::int32_t input) {
   const Fusions& fusions = shard.execution.fusions;
   const double elements = Product(rows, width);
   const double wide = shard.wide_bytes;
-  const double written = ProducedBytes(shard, fusions.activation_quantize, false);
+  const double written = ProducedBytes(shard, fuses_cast, false);
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
   const double stored = StoredInputBytes(shard);
   // The forward also writes the copy that the backward reads; a recomputation reads that.
@@ -95,12 +95,12 @@ std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pas
 }
 
 std::int32_t ActivationBackward(OperationList& list, const Shard& shard, double rows,
-                                std::int64_t width, std::int32_t gradient) {
+                                std::int64_t width, bool fuses_cast, std::int32_t gradient) {
   const Fusions& fusions = shard.execution.fusions;
   const double elements = Product(rows, width);
   const double wide = shard.wide_bytes;
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
-  const double written = matrices * ProducedBytes(shard, fusions.activation_quantize, false);
+  const double written = matrices * ProducedBytes(shard, fuses_cast, false);
   double bytes = wide + matrices * StoredInputBytes(shard) + written;
   std::int32_t kernels = 1;
   if (!fusions.bias_activation && shard.config.gated()) {

@@ -29,11 +29,12 @@ std::int32_t ResidualBackward(OperationList& list, const Shard& shard, std::int3
 // The gradient of the branch is added to that of the residual path (autograd's accumulation).
 std::int32_t ResidualGradientAdd(OperationList& list, const Shard& shard, std::int32_t gradient);
 
-// `rows` rows of width `width` after the activation (twice that before it, when gated).
+// `rows` rows of width `width` after the activation (twice that before it, when gated); where the
+// recipe lets it and it `fuses_cast`, the narrow format is written.
 std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pass, double rows,
-                               std::int64_t width, std::int32_t input);
+                               std::int64_t width, bool fuses_cast, std::int32_t input);
 std::int32_t ActivationBackward(OperationList& list, const Shard& shard, double rows,
-                                std::int64_t width, std::int32_t gradient);
+                                std::int64_t width, bool fuses_cast, std::int32_t gradient);
 
 // Rotates `elements` elements of queries and keys; forward and backward cost the same.
 std::int32_t Rope(OperationList& list, const Shard& shard, Pass pass, double elements,

@@ -87,6 +87,8 @@ inline constexpr Named<bool model::Fusions::*> kFusions[] = {
     {"permute", &model::Fusions::permute},
     {"softmax", &model::Fusions::softmax},
     {"both_layouts", &model::Fusions::both_layouts},
+    {"expert_activation_quantize", &model::Fusions::expert_activation_quantize},
+    {"router_padding", &model::Fusions::router_padding},
 };
 inline constexpr Named<model::ContextAlgorithm> kContextAlgorithms[] = {
     {"ring", model::ContextAlgorithm::kRing},

@@ -12,7 +12,8 @@
 namespace quadrille::scenario {
 namespace {
 
-constexpr std::string_view kFusionSets[] = {"megatron-2026", "megatron-2021", "none"};
+constexpr std::string_view kFusionSets[] = {"megatron-2026", "megatron-2024", "megatron-2021",
+                                            "none"};
 
 void SetAllFusions(model::Fusions* fusions, bool value) {
   for (const auto& row : kFusions) fusions->*row.value = value;
@@ -31,20 +32,33 @@ void SetFusionsOf2021(model::Fusions* fusions) {
   fusions->softmax = true;
 }
 
+// Megatron-Core before 0.12: the experts' kernels came after the dense layers'. moe-router-fusion,
+// moe-permute-fusion and moe-router-padding-for-fp8 did not exist or were off, and TEGroupedMLP
+// casts on its own (megatron/core/transformer/moe/experts.py). A guess: recalled, not read again in
+// that version.
+void SetFusionsOf2024(model::Fusions* fusions) {
+  SetAllFusions(fusions, true);
+  fusions->router = false;
+  fusions->permute = false;
+  fusions->expert_activation_quantize = false;
+  fusions->router_padding = false;
+}
+
+void SetFusions(int row, model::Fusions* fusions) {
+  if (row == 1) SetFusionsOf2024(fusions);
+  if (row == 2) SetFusionsOf2021(fusions);
+  if (row == 3) SetAllFusions(fusions, false);
+}
+
 // `fusions: megatron-2026`, or a map that switches single ones off or on.
 void LoadFusions(MapReader& reader, model::Fusions* fusions) {
   const YamlValue* value = reader.Find("fusions");
   if (value == nullptr) return;
   if (!value->is_map()) {
-    const int row = reader.ReadChoice("fusions", kFusionSets);
-    if (row == 1) SetFusionsOf2021(fusions);
-    if (row == 2) SetAllFusions(fusions, false);
-    return;
+    return SetFusions(reader.ReadChoice("fusions", kFusionSets), fusions);
   }
   MapReader section = reader.Section("fusions");
-  const int base = section.ReadChoice("base", kFusionSets);
-  if (base == 1) SetFusionsOf2021(fusions);
-  if (base == 2) SetAllFusions(fusions, false);
+  SetFusions(section.ReadChoice("base", kFusionSets), fusions);
   for (const auto& row : kFusions) section.Read(row.name, &(fusions->*row.value));
   section.Finish();
 }

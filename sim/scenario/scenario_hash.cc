@@ -251,11 +251,12 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   DumpLaw(dump, "nvlink_reduce_scatter", reduce_scatter);
   DumpLaw(dump, "nvlink_all_to_all", all_to_all);
   DumpLaw(dump, "nvlink_send_receive", send_receive);
-  for (BytesPerSecond bandwidth : ring_bandwidths) QUADRILLE_DUMP(dump, "ring_bandwidth", bandwidth);
+  for (BytesPerSecond bandwidth : ring_bandwidths)
+    QUADRILLE_DUMP(dump, "ring_bandwidth", bandwidth);
   QUADRILLE_DUMP(dump, "", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
-            domain_limit, all_to_all_peer);
-  QUADRILLE_DUMP(dump, "ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step, ring_gamma,
-            ring_efficiency);
+                 domain_limit, all_to_all_peer);
+  QUADRILLE_DUMP(dump, "ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step,
+                 ring_gamma, ring_efficiency);
   QUADRILLE_DUMP(dump, "tree", tree_step, tree_efficiency, all_to_all_efficiency, spine_hop);
   DumpLaw(dump, "network_send_receive", network_send_receive);
   DumpLaw(dump, "userbuffers", userbuffers);
@@ -276,8 +277,8 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   (void)slice;
   (void)sharding;  // follows from the degrees, which are
   QUADRILLE_DUMP(dump, "", sequence_length, micro_batch, recipe, gradient_accumulation,
-                 recomputation, recompute_drops_unused, context_algorithm, attention, causal, dropout, forward_only,
-                 multiprocessor_margin);
+                 recomputation, recompute_drops_unused, context_algorithm, attention, causal,
+                 dropout, forward_only, multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
   QUADRILLE_DUMP(dump, "narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
@@ -285,9 +286,11 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   QUADRILLE_DUMP(dump, "recompute", core_attention, layernorm, mlp, activation, up_projection,
                  experts);
   const auto& [bias_activation, bias_dropout, rope, cross_entropy, accumulation, norm_quantize,
-               activation_quantize, router, permute, softmax, both_layouts] = fusions;
+               activation_quantize, router, permute, softmax, both_layouts,
+               expert_activation_quantize, router_padding] = fusions;
   QUADRILLE_DUMP(dump, "fusions", bias_activation, bias_dropout, rope, cross_entropy, accumulation,
-                 norm_quantize, activation_quantize, router, permute, softmax, both_layouts);
+                 norm_quantize, activation_quantize, router, permute, softmax, both_layouts,
+                 expert_activation_quantize, router_padding);
   for (double tokens : popularity) QUADRILLE_DUMP(dump, "popularity", tokens);
   QUADRILLE_DUMP(dump, "experts", routing, load_factor, capacity_factor, dispatch_type, dispatch,
                  expert_nodes, shared_overlap);
@@ -358,8 +361,8 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
     const auto& [kind, ranks, factor, sigma, delay, seed, window, nodes, rails, links, switches,
                  tier, expert_index, expert_count] = perturbation;
     const auto& [begin, end, period, on] = window;
-    QUADRILLE_DUMP(dump, "perturbation", kind, factor, sigma, delay, seed, begin, end, period, on, tier,
-                   expert_index, expert_count);
+    QUADRILLE_DUMP(dump, "perturbation", kind, factor, sigma, delay, seed, begin, end, period, on,
+                   tier, expert_index, expert_count);
     for (RankId id : ranks) {
       const std::int32_t rank = id.value();
       QUADRILLE_DUMP(dump, "perturbed", rank);
@@ -385,7 +388,8 @@ void DumpReliability(Dump& dump, const reliability::ReliabilitySpec& spec) {
   }
   const auto& [interval, cost, storage] = checkpoint;
   QUADRILLE_DUMP(dump, "checkpoint", interval, cost, storage);
-  QUADRILLE_DUMP(dump, "run", duration, tokens, detection, restart, planned_restart, spares, repair);
+  QUADRILLE_DUMP(dump, "run", duration, tokens, detection, restart, planned_restart, spares,
+                 repair);
 }
 
 Dump DumpOf(const Scenario& scenario) {

@@ -64,6 +64,11 @@ TEST(Counts, ActiveParametersEqualThePublishedOnes) {
   EXPECT_NEAR(active("qwen3-30b-a3b"), 3.35e9, 0.06e9);
   EXPECT_NEAR(active("kimi-k2"), 32.6e9, 0.3e9);
   EXPECT_NEAR(active("deepseek-v3"), 37.5e9, 0.1e9);
+  // Without the share of the input table, the published 37e9 to its digits, as the total 671e9 is.
+  const ParameterTotals v3 = CountParameters(ShippedModel("deepseek-v3"));
+  EXPECT_NEAR(static_cast<double>(v3.active.value()) -
+                  static_cast<double>(v3.embedding.value()) / 2.0,
+              37e9, 0.5e9);
   EXPECT_NEAR(active("deepseek-v2"), 21.3e9, 0.2e9);
   const auto one_table = [](const char* name) {
     const ParameterTotals totals = CountParameters(ShippedModel(name));
@@ -133,6 +138,12 @@ TEST(Counts, FlopsPerSampleInBothConventions) {
   EXPECT_NEAR(sample("llama3-70b", AttentionConvention::kFull) / 3.94e15, 1.0, 0.005);
   EXPECT_NEAR(sample("llama3-405b", AttentionConvention::kFull) / 2.1508e16, 1.0, 0.005);
   EXPECT_NEAR(sample("llama3-8b", AttentionConvention::kCausal) / 421.59e12, 1.0, 0.005);
+  EXPECT_NEAR(sample("llama4-maverick", AttentionConvention::kFull) / 8.92e14, 1.0, 0.005);
+  TransformerConfig grok = ShippedModel("grok-1");  // counted there with another vocabulary
+  grok.vocabulary = 128256;
+  EXPECT_NEAR(
+      8192.0 * ModelFlopsPerToken(grok, 8192, AttentionConvention::kCausal).value() / 4.27e15, 1.0,
+      0.005);
 }
 
 // Narayanan et al. (arXiv 2104.04473), equation 3: 96 B s l h^2 (1 + s/6h + V/16lh) with full

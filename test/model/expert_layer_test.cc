@@ -202,6 +202,47 @@ TEST(Load, ScalesTheAllToAllAsWell) {
   EXPECT_EQ(bytes(), balanced * 5 / 4);
 }
 
+// Grouped layers before the fused kernels: rows are padded and stripped there and back, the
+// activation's output and the gradient of its input are cast apart, and rows are summed one by one.
+TEST(ExpertLayer, UnfusedKernelsOfOlderReleases) {
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  execution.sequence_length = 4096;
+  execution.recipe = Recipe::kFp8Delayed;
+  const auto count = [&](const char* name, Pass pass) {
+    const PieceOperations operations = OperationsOf(config, execution, kExpertLayer);
+    return Where(pass == Pass::kForward ? operations.forward : operations.backward, name, pass)
+        .size();
+  };
+  const std::size_t casts = count("cast", Pass::kForward);
+  const std::size_t gradient_casts = count("cast", Pass::kInputGradient);
+  EXPECT_EQ(count("pad", Pass::kForward), 0u);
+  execution.fusions.expert_activation_quantize = false;
+  EXPECT_EQ(count("cast", Pass::kForward), casts + 1);
+  EXPECT_EQ(count("cast", Pass::kInputGradient), gradient_casts + 1);
+  execution.fusions.router_padding = false;
+  for (const Pass pass : {Pass::kForward, Pass::kInputGradient}) {
+    EXPECT_EQ(count("pad", pass), 1u);
+    EXPECT_EQ(count("unpad", pass), 1u);
+  }
+  execution.expert_capacity_factor = 1.0;
+  EXPECT_EQ(count("pad", Pass::kForward), 0u) << "capacity is a multiple already";
+  execution.expert_capacity_factor = 0.0;
+  execution.recipe = Recipe::kBf16;
+  EXPECT_EQ(count("pad", Pass::kForward), 0u) << "16-bit GEMMs take any number of rows";
+  // 8,192 rows of 4,096: fused read once; unfused scaled (read, written), then read and added
+  // (destination read, written).
+  const auto bytes = [&] {
+    return Where(OperationsOf(config, execution, kExpertLayer).forward, "unpermute", Pass::kForward)
+        .back()
+        .memory.bytes.value();
+  };
+  const std::int64_t fused = bytes();
+  execution.fusions.permute = false;
+  EXPECT_EQ(bytes() - fused, std::int64_t{3} * 8192 * 4096 * 2);
+}
+
 // E(G) by counting: 2 groups of 2 experts, top 2. Of 6 pairs 2 lie in one group: (2 x 1 + 4 x 2)
 // / 6.
 TEST(Deduplication, ExpectedDistinctGroupsByHand) {

@@ -81,6 +81,14 @@ TEST(Experts, TheirRoutingIsBalancedALoadAHistogramOrAZipfLaw) {
   EXPECT_NE(zipf.hash, balanced.hash);
 }
 
+TEST(Experts, ASetOfFusionsNamesTheReleaseThatHadThem) {
+  const model::Fusions now = Load(ExpertRun("{}\nkernels: {fusions: megatron-2026}")).execution.fusions;
+  EXPECT_TRUE(now.router_padding && now.expert_activation_quantize && now.permute && now.router);
+  const model::Fusions old = Load(ExpertRun("{}\nkernels: {fusions: megatron-2024}")).execution.fusions;
+  EXPECT_FALSE(old.router_padding || old.expert_activation_quantize || old.permute || old.router);
+  EXPECT_TRUE(old.activation_quantize && old.rope && old.cross_entropy) << "dense layers had theirs";
+}
+
 TEST(ShippedScenarios, TheReferenceJobIsThePublishedRecipe) {
   const auto loaded = LoadScenario("llama3-405b-1024xh100-bf16", Shipped());
   ASSERT_TRUE(loaded) << ToString(loaded.error());
