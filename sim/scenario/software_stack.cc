@@ -57,6 +57,7 @@ class StackWriter {
   void WriteAll() {
     WriteParallel();
     WriteTraining();
+    WriteExperts();
     WriteKernels();
     WriteOptimizer();
     WriteOverlap();
@@ -110,6 +111,17 @@ class StackWriter {
     root_->Find("training")->value.Find("precision")->value.text = stack_.fp8;
     findings_->Assume("training.precision", stack_.fp8,
                       fmt::format("'fp8' in software stack {}", stack_.name));
+  }
+
+  void WriteExperts() {
+    const YamlEntry* cluster = root_->Find("cluster");
+    if (ValueAt(*root_, "model", "experts") == nullptr || cluster == nullptr) return;
+    const std::string domain = TextAt(cluster->value, "nvlink", "domain_gpus");
+    const std::string node = TextAt(*root_, "cluster", "gpus_per_node");
+    const int gpus = std::atoi((domain.empty() ? node : domain).c_str());
+    // Consecutive ranks hold the experts of a group.
+    const bool across = DegreeAt(*root_, "expert") * DegreeAt(*root_, "expert_tensor") > gpus;
+    Add("experts", "dispatch", across ? stack_.expert_dispatch_across : stack_.expert_dispatch);
   }
 
   void WriteKernels() {
@@ -213,6 +225,10 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("context_attention", &stack->context_attention);
   reader.Read("cuda_graphs", &stack->cuda_graphs);
   reader.Read("expert_tensor_follows_tensor", &stack->expert_tensor_follows_tensor);
+  MapReader dispatch = reader.Section("expert_dispatch");
+  dispatch.Read("within_domain", &stack->expert_dispatch);
+  dispatch.Read("across_domains", &stack->expert_dispatch_across);
+  dispatch.Finish();
   ReadSourced(reader, "eager_factor", &stack->eager_factor, &notes, Range<double>{0.5, 3.0});
   ReadSourced(reader, "launch", &stack->launch, &notes);
   ReadSourced(reader, "fixed_step", &stack->fixed_step, &notes);

@@ -48,6 +48,9 @@ struct SoftwareStack {
   bool cuda_graphs = false;
   bool expert_tensor_follows_tensor =
       false;  // a blank ETP is TP (Megatron-Core before 0.12), not 1
+  // How tokens reach experts inside an NVLink domain, and where a group spans several.
+  std::string expert_dispatch = "all-to-all";
+  std::string expert_dispatch_across = "all-to-all";
   // Every kernel takes so much longer than in Megatron with Transformer Engine: eager PyTorch's
   // extra copies and casts, kernels of an older library, gaps between launches.
   double eager_factor = 1.0;

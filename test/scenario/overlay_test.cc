@@ -1,5 +1,6 @@
 #include "sim/scenario/overlay.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,6 +117,23 @@ TEST(Stack, FillsInWhatTheRunLeavesOpenAndSaysSo) {
   EXPECT_FALSE(scenario.overlap.gradient_reduce);
   EXPECT_FALSE(scenario.execution.fusions.rope);
   EXPECT_EQ(ReasonFor(scenario, "kernels.fusions"), "none: software stack plain");
+}
+
+TEST(Stack, ReachesExpertsByWhatConnectsThem) {
+  const auto dispatch = [](const std::string& cluster, int experts) {
+    const std::string text = fmt::format(
+        "model: tiny-moe\ncluster: {}\nnodes: 4\nstack: plain\n"
+        "parallel: {{tensor: 2, pipeline: 2, data: 8, zero: 0, expert: {}}}\n"
+        "training: {{sequence_length: 2048, micro_batch: 1, global_batch: 64}}\n",
+        cluster, experts);
+    const auto scenario = LoadScenarioText(text, "small.yaml", TestLibrary());
+    EXPECT_TRUE(scenario) << ToString(scenario.error());
+    return scenario ? scenario->execution.expert_dispatch : model::ExpertDispatch::kAllGather;
+  };
+  EXPECT_EQ(dispatch("plain", 8), model::ExpertDispatch::kHybridEp) << "one node";
+  EXPECT_EQ(dispatch("plain", 16), model::ExpertDispatch::kDeepEp) << "two";
+  EXPECT_EQ(LoadWith({"stack=plain"}).execution.expert_dispatch, model::ExpertDispatch::kAllToAll)
+      << "no experts, no choice";
 }
 
 TEST(Stack, GivesWayToTheRun) {

@@ -82,11 +82,14 @@ TEST(Experts, TheirRoutingIsBalancedALoadAHistogramOrAZipfLaw) {
 }
 
 TEST(Experts, ASetOfFusionsNamesTheReleaseThatHadThem) {
-  const model::Fusions now = Load(ExpertRun("{}\nkernels: {fusions: megatron-2026}")).execution.fusions;
+  const model::Fusions now =
+      Load(ExpertRun("{}\nkernels: {fusions: megatron-2026}")).execution.fusions;
   EXPECT_TRUE(now.router_padding && now.expert_activation_quantize && now.permute && now.router);
-  const model::Fusions old = Load(ExpertRun("{}\nkernels: {fusions: megatron-2024}")).execution.fusions;
+  const model::Fusions old =
+      Load(ExpertRun("{}\nkernels: {fusions: megatron-2024}")).execution.fusions;
   EXPECT_FALSE(old.router_padding || old.expert_activation_quantize || old.permute || old.router);
-  EXPECT_TRUE(old.activation_quantize && old.rope && old.cross_entropy) << "dense layers had theirs";
+  EXPECT_TRUE(old.activation_quantize && old.rope && old.cross_entropy)
+      << "dense layers had theirs";
 }
 
 TEST(ShippedScenarios, TheReferenceJobIsThePublishedRecipe) {
