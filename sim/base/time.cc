@@ -5,14 +5,10 @@
 #include "sim/base/check.h"
 
 namespace quadrille {
-namespace {
-
-constexpr double kMaxPicoseconds = 9.2e18;
-
-}  // namespace
-
 Duration FromPicoseconds(double picoseconds) {
-  QUADRILLE_CHECK(std::abs(picoseconds) < kMaxPicoseconds, "time out of range: {} ps", picoseconds);
+  QUADRILLE_CHECK(std::isfinite(picoseconds), "time out of range: {} ps", picoseconds);
+  constexpr auto kMost = static_cast<double>(kUnending.count());
+  if (std::abs(picoseconds) >= kMost) return picoseconds > 0 ? kUnending : -kUnending;
   // Exact, and without a library call: truncation leaves a remainder that a double holds exactly.
   const auto whole = static_cast<std::int64_t>(picoseconds);
   const double rest = picoseconds - static_cast<double>(whole);

@@ -24,7 +24,11 @@ struct SimClock {
 };
 using TimePoint = SimClock::time_point;
 
-// Nearest picosecond, halves away from zero. REQUIRES: finite and within +-9.2e6 seconds; CHECKed.
+// Longer than anything that is run (13 days): what a duration beyond it becomes. Adding a few of
+// them does not overflow, and a step that contains one is refused for its length.
+inline constexpr Duration kUnending{std::int64_t{1} << 60};
+
+// Nearest picosecond, halves away from zero; beyond +-kUnending, that. REQUIRES: finite; CHECKed.
 [[nodiscard]] Duration FromSeconds(double seconds);
 
 // The same rounding for a number of picoseconds.

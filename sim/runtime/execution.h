@@ -212,6 +212,7 @@ class Executor {
   void Record(std::uint32_t rank, program::LaneIndex index, const LaneState& lane, Bytes bytes);
   void FlushRecords();
   Diagnostics Diagnose() const;
+  tl::unexpected<Diagnostics> TooLong() const;
   void Conclude();
 
   // ---- queue ----
@@ -219,7 +220,8 @@ class Executor {
   bool PopNext(engine::Event& event);
   void Dispatch(const engine::Event& event);
   [[nodiscard]] std::int64_t MostEventsNow() const;
-  void Drain();
+  // Whether the queue ran empty before kLongestStep.
+  bool Drain();
 
   const program::Program& program_;
   const Machine& machine_;

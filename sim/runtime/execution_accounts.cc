@@ -132,6 +132,28 @@ Diagnostics Executor::Diagnose() const {
   return problems;
 }
 
+// What is under way for longest is what takes so long.
+tl::unexpected<Diagnostics> Executor::TooLong() const {
+  const auto under_way = [](const LaneState& lane) {
+    return lane.status == Status::kRunning || lane.status == Status::kPosted;
+  };
+  const auto longest =
+      std::min_element(lanes_.begin(), lanes_.end(), [&](const LaneState& a, const LaneState& b) {
+        return under_way(a) != under_way(b) ? under_way(a) : a.started < b.started;
+      });
+  const auto owner = std::find_if(ranks_.rbegin(), ranks_.rend(), [&](const RankRun& run) {
+    return run.first_lane <= static_cast<std::uint32_t>(longest - lanes_.begin());
+  });
+  const std::string what = longest->next == nullptr || longest->next == longest->end
+                               ? "nothing"
+                               : owner->program->operations[longest->next->operation].name;
+  return Error(
+      fmt::format("the step takes more than {} days ('{}' is under way since {:.3g} s); a "
+                  "rate, a latency or a size of the run must be wrong",
+                  std::chrono::duration_cast<std::chrono::hours>(kLongestStep).count() / 24, what,
+                  ToSeconds(longest->started)));
+}
+
 void Executor::Conclude() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     auto& states = result_.ranks[r].states;

@@ -113,7 +113,7 @@ std::int64_t Executor::MostEventsNow() const {
          kEventsOfAnOperation * (total_operations_ - result_.operations);
 }
 
-void Executor::Drain() {
+bool Executor::Drain() {
   Event event;
   std::int64_t at_this_instant = 0;
   std::int64_t limit = MostEventsNow();
@@ -121,6 +121,7 @@ void Executor::Drain() {
     QUADRILLE_CHECK(event.time >= now_, "time went back from {} to {} ps",
                     now_.time_since_epoch().count(), event.time.time_since_epoch().count());
     if (event.time != now_) {
+      if (event.time.time_since_epoch() > kLongestStep) return false;
       at_this_instant = 0;
       limit = MostEventsNow();
     }
@@ -133,6 +134,7 @@ void Executor::Drain() {
     }
     Dispatch(event);
   }
+  return true;
 }
 
 Result<program::RunResult> Executor::Run() {
@@ -145,8 +147,9 @@ Result<program::RunResult> Executor::Run() {
       }
     }
   }
-  Drain();
+  const bool ended = Drain();
   FlushRecords();
+  if (!ended) return TooLong();
   Diagnostics deadlock = Diagnose();
   if (!deadlock.empty()) return tl::unexpected<Diagnostics>(std::move(deadlock));
   Conclude();

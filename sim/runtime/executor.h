@@ -89,7 +89,11 @@ struct RunOptions {
   std::function<void(Ratio)> progress;
 };
 
-// Runs `program` once. An error is a deadlock, with its diagnosis.
+// A step that is not over by then is given up: 26 days, beyond which sums of times may overflow.
+inline constexpr Duration kLongestStep{std::int64_t{1} << 61};
+
+// Runs `program` once. An error is a deadlock, with its diagnosis, or a step of no reasonable
+// length.
 [[nodiscard]] Result<program::RunResult> Execute(const program::Program& program,
                                                  const Machine& machine, const RunOptions& options);
 

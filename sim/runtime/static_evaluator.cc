@@ -40,7 +40,7 @@ using program::LaneIndex;
 bool Sweep::Run() {
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) ready_.push_back(lane);
   std::reverse(ready_.begin(), ready_.end());
-  while (!ready_.empty()) {
+  while (!ready_.empty() && !too_long_) {
     const std::uint32_t lane = ready_.back();
     ready_.pop_back();
     Advance(lanes_[lane]);
@@ -207,6 +207,7 @@ void Sweep::Mark(const Lane& lane, const std::int64_t* times) {
   for (std::uint32_t s = 0; s < column.width; ++s) {
     Slot& slot = slots_[column.first_slot + s];
     program::ActionSpan& span = result_.ranks[slot.rank].spans[index];
+    too_long_ = too_long_ || times[s] > kLongestStep.count();
     (begins ? span.begin : span.end) = TimePoint(Duration(times[s]));
     if (!begins || !segment.host_waits) continue;
     slot.host_shift = times[s] - segment.launch_base.count() - slot.LaunchDelay(index);
@@ -320,6 +321,9 @@ Result<program::RunResult> EvaluateStatic(const program::Program& program, const
   }
   Sweep side_by_side(program, machine, options, Columns::kPerProgram);
   if (side_by_side.Run()) return side_by_side.Conclude();
+  if (side_by_side.too_long()) {
+    return Error("the step takes too long for any run; the executor names what does");
+  }
   Sweep one_by_one(program, machine, options, Columns::kPerRank);
   if (one_by_one.Run()) return one_by_one.Conclude();
   return Error("deadlock: the program cannot finish; the executor names the blocked lanes");

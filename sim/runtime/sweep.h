@@ -25,8 +25,9 @@ class Sweep {
   Sweep(const program::Program& program, const Machine& machine, const RunOptions& options,
         Columns columns);
 
-  // Sweeps all lanes; whether each came to its end.
+  // Sweeps all lanes; whether each came to its end, within kLongestStep.
   bool Run();
+  [[nodiscard]] bool too_long() const { return too_long_; }
   // REQUIRES: Run returned true. The result is moved out.
   [[nodiscard]] program::RunResult Conclude();
 
@@ -185,6 +186,7 @@ class Sweep {
   std::vector<Awaited> awaited_;      // what the next instruction waits for
   std::vector<std::uint32_t> ready_;  // lanes
   bool launches_bind_ = false;
+  bool too_long_ = false;
   Fingerprint fingerprint_;
   program::RunResult result_;
 };

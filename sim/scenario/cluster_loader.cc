@@ -16,7 +16,7 @@ void LoadNvlink(MapReader reader, topology::NvlinkSpec* nvlink) {
   reader.Read("links", &nvlink->links, kCount);
   reader.Read("switches", &nvlink->switches, kCount);
   reader.Read("domain_gpus", &nvlink->domain_gpus, kCount);
-  reader.Read("latency", &nvlink->latency);
+  reader.Read("latency", &nvlink->latency, kLatency);
   if (!reader.present()) nvlink->fabric = topology::NvlinkFabric::kNone;
   if (nvlink->fabric != topology::NvlinkFabric::kNone) reader.Require({"bandwidth"});
   reader.Finish();
@@ -24,14 +24,14 @@ void LoadNvlink(MapReader reader, topology::NvlinkSpec* nvlink) {
 
 void LoadPcie(MapReader reader, topology::PcieSpec* pcie) {
   reader.Read("bandwidth", &pcie->bandwidth);
-  reader.Read("latency", &pcie->latency);
+  reader.Read("latency", &pcie->latency, kLatency);
   reader.Finish();
 }
 
 void LoadNic(MapReader reader, topology::NicSpec* nic) {
   reader.Read("per_node", &nic->per_node, kCount);
   reader.Read("bandwidth", &nic->bandwidth);
-  reader.Read("latency", &nic->latency);
+  reader.Read("latency", &nic->latency, kLatency);
   reader.Read("of_gpu", &nic->of_gpu, {0, 1024});
   if (reader.present()) reader.Require({"per_node", "bandwidth"});
   reader.Finish();
@@ -64,7 +64,7 @@ void LoadEdges(MapReader& fabric, std::vector<topology::NamedEdge>* edges) {
     reader.Read("from", &edge.from);
     reader.Read("to", &edge.to);
     reader.Read("bandwidth", &edge.bandwidth);
-    reader.Read("latency", &edge.latency);
+    reader.Read("latency", &edge.latency, kLatency);
     reader.Read("cables", &edge.cables, kPositive);
     if (reader.present()) reader.Require({"from", "to", "bandwidth"});
     reader.Finish();
@@ -89,7 +89,7 @@ void LoadFabric(MapReader reader, topology::FabricSpec* fabric) {
   reader.Read("leaves", &fabric->leaves, kCount);
   reader.Read("spines", &fabric->spines, kCount);
   reader.Read("cores", &fabric->cores, kCount);
-  reader.Read("switch_latency", &fabric->switch_latency);
+  reader.Read("switch_latency", &fabric->switch_latency, kLatency);
   LoadSwitches(reader, &fabric->switches);
   LoadEdges(reader, &fabric->edges);
   if (reader.present()) reader.Require({"kind"});

@@ -11,9 +11,9 @@ void LoadLaw(MapReader& map, std::string_view key, network::Law* law,
              std::vector<SourceNote>* notes) {
   MapReader reader = map.Section(key);
   if (!reader.present()) return;
-  reader.Read("alpha", &law->alpha);
+  reader.Read("alpha", &law->alpha, kLatency);
   reader.Read("bandwidth", &law->bandwidth);
-  reader.Read("gamma_per_sqrt_megabyte", &law->gamma_per_sqrt_megabyte);
+  reader.Read("gamma_per_sqrt_megabyte", &law->gamma_per_sqrt_megabyte, kLatency);
   reader.Require({"alpha", "bandwidth"});
   ReadSource(reader, std::string(key), notes);
   reader.Finish();
@@ -48,24 +48,26 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   ReadSourced(reader, "nvlink_send_receive_slow", &constants->nvlink_send_receive_slow, &notes);
   ReadSourced(reader, "nvlink_send_receive_slow_below", &constants->nvlink_send_receive_slow_below,
               &notes);
+  if (reader.Has("nvlink_send_receive_slow_below")) reader.Require({"nvlink_send_receive_slow"});
   ReadSourced(reader, "host_latency", &constants->host_latency, &notes, Signed{});
-  ReadSourced(reader, "network_latency", &constants->network_latency, &notes);
+  ReadSourced(reader, "network_latency", &constants->network_latency, &notes, kLatency);
   ReadSourced(reader, "network_gamma_per_sqrt_megabyte",
-              &constants->network_gamma_per_sqrt_megabyte, &notes);
+              &constants->network_gamma_per_sqrt_megabyte, &notes, kLatency);
   ReadSourced(reader, "domain_network_limit", &constants->domain_network_limit, &notes);
-  ReadSourced(reader, "ring_base", &constants->ring_base, &notes);
-  ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes);
-  ReadSourced(reader, "ring_inter_step", &constants->ring_inter_step, &notes);
+  ReadSourced(reader, "ring_base", &constants->ring_base, &notes, kLatency);
+  ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes, kLatency);
+  ReadSourced(reader, "ring_inter_step", &constants->ring_inter_step, &notes, kLatency);
   ReadSourced(reader, "ring_gamma_per_sqrt_megabyte", &constants->ring_gamma_per_sqrt_megabyte,
-              &notes);
+              &notes, kLatency);
   ReadSourced(reader, "ring_nic_efficiency", &constants->ring_nic_efficiency, &notes, kEfficiency);
-  ReadSourced(reader, "tree_inter_step", &constants->tree_inter_step, &notes);
+  ReadSourced(reader, "tree_inter_step", &constants->tree_inter_step, &notes, kLatency);
   ReadSourced(reader, "tree_nic_efficiency", &constants->tree_nic_efficiency, &notes, kEfficiency);
   ReadSourced(reader, "all_to_all_nic_efficiency", &constants->all_to_all_nic_efficiency, &notes,
               kEfficiency);
-  ReadSourced(reader, "all_to_all_peer", &constants->all_to_all_peer, &notes);
+  ReadSourced(reader, "all_to_all_peer", &constants->all_to_all_peer, &notes, kLatency);
   LoadLaw(reader, "network_send_receive", &constants->network_send_receive, &notes);
-  ReadSourced(reader, "point_to_point_spine_hop", &constants->point_to_point_spine_hop, &notes);
+  ReadSourced(reader, "point_to_point_spine_hop", &constants->point_to_point_spine_hop, &notes,
+              kLatency);
   LoadLaw(reader, "userbuffers", &constants->userbuffers, &notes);
   LoadFootprint(reader, "nvlink_collective", &constants->nvlink_collective, &notes);
   LoadFootprint(reader, "network_collective", &constants->network_collective, &notes);

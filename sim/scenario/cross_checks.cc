@@ -84,6 +84,38 @@ void CheckSequence(Findings* findings, const Scenario& s) {
   }
 }
 
+// Sizes that pass one by one and whose products do not fit the 64 bits that bytes and FLOPs are
+// counted in.
+void CheckProducts(Findings* findings, const Scenario& s) {
+  constexpr double kMostElements = 1e16;  // of one tensor, of a whole model
+  if (!findings->Good({"model", "training.sequence_length", "training.micro_batch"})) return;
+  const model::TransformerConfig& m = s.model;
+  const double tokens = static_cast<double>(s.execution.sequence_length) * s.execution.micro_batch;
+  const double columns =
+      std::max({static_cast<double>(m.hidden), static_cast<double>(m.ffn_hidden),
+                static_cast<double>(m.vocabulary), static_cast<double>(m.heads) * m.head_dim});
+  const double routed = std::max(1, m.experts.top_k);
+  const double scores = s.execution.attention == model::AttentionBackend::kUnfused
+                            ? tokens * s.execution.sequence_length * m.heads
+                            : 0.0;
+  const double largest = std::max(tokens * columns * routed, scores);
+  if (largest > kMostElements) {
+    findings->ErrorAt(
+        "training.sequence_length",
+        fmt::format("{} tokens x micro batch {} make a tensor of {:.1e} elements, "
+                    "more than {:g}",
+                    s.execution.sequence_length, s.execution.micro_batch, largest, kMostElements));
+  }
+  const double experts =
+      static_cast<double>(m.experts.experts) * m.experts.expert_ffn_hidden + m.ffn_hidden;
+  const double layer = m.hidden * (3.0 * experts + 4.0 * m.heads * m.head_dim);
+  const double parameters = m.layers * layer + 2.0 * m.vocabulary * static_cast<double>(m.hidden);
+  if (parameters > kMostElements) {
+    findings->ErrorAt("model", fmt::format("about {:.1e} parameters are more than {:g}", parameters,
+                                           kMostElements));
+  }
+}
+
 void CheckExperts(Findings* findings, const Scenario& s) {
   if (!findings->Good({"parallel.expert", "parallel.expert_tensor", "model.experts"})) return;
   const auto& experts = s.model.experts;
@@ -276,6 +308,13 @@ void CheckByModules(Findings* findings, const Scenario& s) {
   const compute::ComputeOptions options{.fidelity = s.compute_fidelity,
                                         .attention = s.execution.attention,
                                         .recipe = s.execution.recipe};
+  if (s.compute_fidelity == compute::Fidelity::kTable ||
+      s.compute_fidelity == compute::Fidelity::kExact) {
+    findings->ErrorAt("kernels.fidelity",
+                      fmt::format("{} needs a table of measured kernels, and a run has none; use "
+                                  "analytic",
+                                  NameOf(s.compute_fidelity, kComputeFidelities)));
+  }
   for (const Diagnostic& problem : compute::CheckKernels(s.gpu, s.efficiency, options)) {
     findings->ErrorAt("kernels.attention", problem.message);
   }
@@ -293,6 +332,7 @@ void CheckCluster(Findings* findings, const Scenario& s) {
 void CrossCheck(Findings* findings, const Scenario& scenario) {
   CheckTensor(findings, scenario);
   CheckSequence(findings, scenario);
+  CheckProducts(findings, scenario);
   CheckExperts(findings, scenario);
   CheckPrecision(findings, scenario);
   CheckLayers(findings, scenario);

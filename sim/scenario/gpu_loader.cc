@@ -11,14 +11,15 @@ namespace quadrille::scenario {
 namespace {
 
 constexpr Range<double> kShare{0.0, 1.0};
+constexpr Range<double> kUsedShare{0.001, 1.0};  // of a peak, which time is divided by
 constexpr Range<double> kFactor{0.01, 10.0};
 constexpr std::string_view kArchitectures[] = {"volta", "ampere", "hopper", "blackwell"};
 
 void LoadRoofline(MapReader reader, compute::RooflineConstants* constants) {
-  reader.Read("launch", &constants->launch);
-  reader.Read("peak_share", &constants->peak_share, kShare);
-  reader.Read("bandwidth_share", &constants->bandwidth_share, kShare);
-  reader.Read("constant_share", &constants->constant_share, kShare);
+  reader.Read("launch", &constants->launch, kLaunch);
+  reader.Read("peak_share", &constants->peak_share, kUsedShare);
+  reader.Read("bandwidth_share", &constants->bandwidth_share, kUsedShare);
+  reader.Read("constant_share", &constants->constant_share, kUsedShare);
   reader.Finish();
 }
 
@@ -26,14 +27,14 @@ void LoadGemm(MapReader& map, std::string_view key, compute::GemmConstants* cons
               std::vector<SourceNote>* notes) {
   MapReader reader = map.Section(key);
   if (!reader.present()) return;
-  reader.Read("peak_share", &constants->peak_share, kShare);
+  reader.Read("peak_share", &constants->peak_share, kUsedShare);
   reader.Read("tile_overhead", &constants->tile_overhead, {0.0, 10.0});
   reader.Read("prologue_k", &constants->prologue_k, {0.0, 1e6});
   reader.Read("partial_wave", &constants->partial_wave, kShare);
-  reader.Read("launch", &constants->launch);
-  reader.Read("bandwidth_share", &constants->bandwidth_share, kShare);
-  reader.Read("sustained_droop", &constants->sustained_droop, kShare);
-  reader.Read("operand_cast_launch", &constants->operand_cast_launch);
+  reader.Read("launch", &constants->launch, kLaunch);
+  reader.Read("bandwidth_share", &constants->bandwidth_share, kUsedShare);
+  reader.Read("sustained_droop", &constants->sustained_droop, {0.0, 0.9});
+  reader.Read("operand_cast_launch", &constants->operand_cast_launch, kLaunch);
   reader.Read("operand_cast_bytes", &constants->operand_cast_bytes, {0.0, 1000.0});
   LoadRoofline(reader.Section("roofline"), &constants->roofline);
   ReadSource(reader, std::string(key), notes);
@@ -50,7 +51,7 @@ void LoadAttentionConstants(MapReader& reader, compute::AttentionConstants* cons
   reader.Read("half_length", &constants->half_length, {0.0, 1e7});
   reader.Read("block_rows", &constants->block_rows, {1, 4096});
   reader.Read("tail", &constants->tail, kShare);
-  reader.Read("launch", &constants->launch);
+  reader.Read("launch", &constants->launch, kLaunch);
   reader.Read("cache_write_share", &constants->cache_write_share, kShare);
   if (reader.present()) reader.Require({"asymptote"});
 }
@@ -100,7 +101,7 @@ void LoadAttentionFactors(MapReader reader, compute::GpuEfficiency* efficiency,
 
 void LoadMemoryBound(MapReader reader, compute::MemoryBoundConstants* constants,
                      std::vector<SourceNote>* notes) {
-  ReadSourced(reader, "launch", &constants->launch, notes);
+  ReadSourced(reader, "launch", &constants->launch, notes, kLaunch);
   constants->bandwidth_share.assign(std::size(kMemoryBoundClasses), 0.0);
   MapReader shares = reader.Section("bandwidth_share");
   for (std::size_t i = 0; i < std::size(kMemoryBoundClasses); ++i) {
@@ -124,7 +125,7 @@ void LoadFactors(MapReader& map, std::string_view key, compute::SystematicFactor
   ReadSourced(reader, "weight_gradient_block_fp8", &factors->weight_gradient_block_fp8, notes,
               kFactor);
   ReadSourced(reader, "input_gradient", &factors->input_gradient, notes, kFactor);
-  ReadSourced(reader, "host_launch", &factors->host_launch, notes);
+  ReadSourced(reader, "host_launch", &factors->host_launch, notes, kLaunch);
   reader.Finish();
 }
 
@@ -147,7 +148,7 @@ void LoadMeasuredKernels(MapReader& map, compute::GpuEfficiency* efficiency,
                      &map.findings());
     compute::MeasuredMemoryBound measured;
     reader.Read("kernel", &measured.kernel);
-    reader.Read("launch", &measured.launch);
+    reader.Read("launch", &measured.launch, kLaunch);
     reader.Read("bandwidth_share", &measured.bandwidth_share, {0.01, 10.0});
     if (reader.Read("cached_share", &measured.cached_share, {0.01, 10.0})) {
       reader.Require({"cache"});

@@ -54,6 +54,9 @@ void ReadWindow(MapReader& reader, runtime::Window* window) {
     if (reader.Has("duty")) reader.Error("duty", "needs a 'period'");
     return;
   }
+  if (window->period < std::chrono::microseconds(1)) {
+    return reader.Error("period", "is less than 1 us, millions of changes in a step");
+  }
   window->on = quadrille::Scale(window->period, duty.value());
   if (window->on.count() == 0 || window->on >= window->period) {
     reader.Error("period", "is too short to be divided");
@@ -77,6 +80,7 @@ void ReadRanks(MapReader& reader, runtime::Perturbation* perturbation) {
 void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const double factor = perturbation.factor.value();
   if (factor > 100.0) reader.Error("factor", "more than 100 times nominal");
+  if (factor > 0.0 && factor < 0.001) reader.Error("factor", "less than a thousandth of nominal");
   if (factor > 0.0) return;
   const bool gpu = perturbation.kind == Kind::kGpuSpeed;
   const bool returns = perturbation.timed() && (perturbation.window.end != Duration::max() ||
@@ -99,7 +103,10 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
   if (form.ranks) ReadRanks(reader, &perturbation);
   if (form.sigma) reader.Read("sigma", &perturbation.sigma, Zero::kRefused);
   if (form.seed) reader.Read("seed", &perturbation.seed);
-  if (form.delay) reader.Read("delay", &perturbation.delay, Zero::kRefused);
+  if (form.delay && reader.Read("delay", &perturbation.delay, Zero::kRefused) &&
+      perturbation.delay > kLatency.maximum) {
+    reader.Error("delay", "more than 1 s");
+  }
   if (form.window) ReadWindow(reader, &perturbation.window);
   if (form.factor && reader.Read("factor", &perturbation.factor) && known) {
     CheckFactor(reader, perturbation);

@@ -333,7 +333,7 @@ void LoadPlacement(MapReader reader, Scenario* scenario) {
 
 void LoadHost(MapReader reader, Scenario* scenario) {
   program::HostOptions& host = scenario->host;
-  reader.Read("launch", &host.launch);
+  reader.Read("launch", &host.launch, kLaunch);
   reader.Read("fixed_step", &host.fixed_step);
   reader.Read("owner_broadcast", &host.owner_broadcast);
   reader.Read("cuda_graphs", &host.cuda_graphs);

@@ -58,6 +58,27 @@ std::string_view MeantBy(std::string_view tried, std::span<const std::string_vie
   return Nearest(tried, known);
 }
 
+// A bound as one would write it.
+std::string BoundText(Bytes bytes) {
+  return fmt::format("{:g} TB", static_cast<double>(bytes.value()) * 1e-12);
+}
+std::string BoundText(BytesPerSecond rate) {
+  return rate.value() < 1e9 ? fmt::format("{:g} MB/s", rate.value() * 1e-6)
+                            : fmt::format("{:g} TB/s", rate.value() * 1e-12);
+}
+std::string BoundText(FlopsPerSecond rate) {
+  return rate.value() < 1e12 ? fmt::format("{:g} GFLOP/s", rate.value() * 1e-9)
+                             : fmt::format("{:g} EFLOP/s", rate.value() * 1e-18);
+}
+std::string BoundText(Duration d) {
+  return d < std::chrono::seconds(1) ? fmt::format("{:g} ms", ToSeconds(d) * 1e3)
+                                     : fmt::format("{:g} s", ToSeconds(d));
+}
+std::string BoundText(Ratio ratio) { return fmt::format("{:g}", ratio.value()); }
+std::string BoundText(ParameterCount count) {
+  return fmt::format("{:g}T", static_cast<double>(count.value()) * 1e-12);
+}
+
 }  // namespace
 
 MapReader::MapReader(const YamlValue* value, std::string path, Findings* findings)
@@ -175,13 +196,20 @@ bool MapReader::Read(std::string_view key, double* out, Range<double> range) {
   return true;
 }
 
+// A zero that is allowed means that there is none; everything else lies in the range.
 template <typename T>
 bool MapReader::ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(std::string_view),
-                             Zero zero) {
+                             Zero zero, Range<T> range) {
   T value{};
   if (!ReadParsed(key, &value, parse, true)) return false;
-  if (zero == Zero::kRefused && value == T{}) {
-    Error(key, "must not be zero");
+  if (value == T{}) {
+    if (zero == Zero::kRefused) {
+      Error(key, "must not be zero");
+      return false;
+    }
+  } else if (value < range.minimum || value > range.maximum) {
+    Error(key, fmt::format("{} is not between {} and {}", Quoted(Find(key)->text),
+                           BoundText(range.minimum), BoundText(range.maximum)));
     return false;
   }
   *out = value;
@@ -189,25 +217,29 @@ bool MapReader::ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(st
 }
 
 bool MapReader::Read(std::string_view key, Bytes* out, Zero zero) {
-  return ReadQuantity(key, out, ParseBytes, zero);
+  return ReadQuantity(key, out, ParseBytes, zero, kAnyBytes);
 }
 bool MapReader::Read(std::string_view key, BytesPerSecond* out, Zero zero) {
-  return ReadQuantity(key, out, ParseBandwidth, zero);
+  return ReadQuantity(key, out, ParseBandwidth, zero, kAnyBandwidth);
 }
 bool MapReader::Read(std::string_view key, FlopsPerSecond* out, Zero zero) {
-  return ReadQuantity(key, out, ParseFlopRate, zero);
+  return ReadQuantity(key, out, ParseFlopRate, zero, kAnyFlops);
 }
 bool MapReader::Read(std::string_view key, Duration* out, Zero zero) {
-  return ReadQuantity(key, out, ParseDuration, zero);
+  return ReadQuantity(key, out, ParseDuration, zero, kAnyDuration);
+}
+bool MapReader::Read(std::string_view key, Duration* out, Range<Duration> range) {
+  return ReadQuantity(key, out, ParseDuration, Zero::kAllowed, range);
 }
 bool MapReader::Read(std::string_view key, Duration* out, Signed) {
-  return ReadQuantity(key, out, ParseSignedDuration, Zero::kAllowed);
+  return ReadQuantity(key, out, ParseSignedDuration, Zero::kAllowed,
+                      {-kLatency.maximum, kLatency.maximum});
 }
 bool MapReader::Read(std::string_view key, Ratio* out, Zero zero) {
-  return ReadQuantity(key, out, ParseRatio, zero);
+  return ReadQuantity(key, out, ParseRatio, zero, kAnyRatio);
 }
 bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
-  return ReadQuantity(key, out, ParseParameters, zero);
+  return ReadQuantity(key, out, ParseParameters, zero, kAnyParameters);
 }
 
 bool MapReader::Read(std::string_view key, TokenCount* out, Zero zero) {
@@ -257,14 +289,16 @@ bool MapReader::Read(std::string_view key, std::vector<std::int32_t>* out,
 }
 
 bool MapReader::Read(std::string_view key, std::vector<BytesPerSecond>* out) {
-  return ReadList(key, out, "[100 GB/s, 200 GB/s]",
-                  [](std::string_view text) -> Parsed<BytesPerSecond> {
-                    const Parsed<BytesPerSecond> value = ParseBandwidth(text);
-                    if (value && value->value() == 0) {
-                      return tl::unexpected(std::string("must not be zero"));
-                    }
-                    return value;
-                  });
+  return ReadList(
+      key, out, "[100 GB/s, 200 GB/s]", [](std::string_view text) -> Parsed<BytesPerSecond> {
+        const Parsed<BytesPerSecond> value = ParseBandwidth(text);
+        if (value && (*value < kAnyBandwidth.minimum || *value > kAnyBandwidth.maximum)) {
+          return tl::unexpected(fmt::format("{} is not between {} and {}", Quoted(text),
+                                            BoundText(kAnyBandwidth.minimum),
+                                            BoundText(kAnyBandwidth.maximum)));
+        }
+        return value;
+      });
 }
 
 bool MapReader::Read(std::string_view key, std::vector<double>* out, Range<double> range) {

@@ -35,6 +35,18 @@ struct Range {
   T minimum = std::numeric_limits<T>::lowest();
   T maximum = std::numeric_limits<T>::max();
 };
+// What quantities are taken between: any machine, with room to spare on both sides. Beyond, a unit
+// is wrong, and products of several would not fit what they are counted in.
+inline constexpr Range<Bytes> kAnyBytes{Bytes(0), Bytes(1'000'000'000'000'000)};
+inline constexpr Range<BytesPerSecond> kAnyBandwidth{BytesPerSecond(1e6), BytesPerSecond(1e15)};
+inline constexpr Range<FlopsPerSecond> kAnyFlops{FlopsPerSecond(1e9), FlopsPerSecond(1e19)};
+inline constexpr Range<Duration> kAnyDuration{Duration(0), std::chrono::hours(1)};
+inline constexpr Range<Duration> kLatency{Duration(0), std::chrono::seconds(1)};
+// From a kernel's launch by the host to the next one's.
+inline constexpr Range<Duration> kLaunch{Duration(0), std::chrono::milliseconds(10)};
+inline constexpr Range<Ratio> kAnyRatio{Ratio(0), Ratio(1e6)};
+inline constexpr Range<ParameterCount> kAnyParameters{ParameterCount(0),
+                                                      ParameterCount(1'000'000'000'000'000)};
 inline constexpr Range<std::int32_t> kPositive{1, 1 << 30};
 inline constexpr Range<std::int32_t> kNotNegative{0, 1 << 30};
 
@@ -68,6 +80,7 @@ class MapReader {
   bool Read(std::string_view key, BytesPerSecond* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, FlopsPerSecond* out, Zero zero = Zero::kRefused);
   bool Read(std::string_view key, Duration* out, Zero zero = Zero::kAllowed);
+  bool Read(std::string_view key, Duration* out, Range<Duration> range);
   bool Read(std::string_view key, Duration* out, Signed);
   bool Read(std::string_view key, Ratio* out, Zero zero = Zero::kAllowed);
   bool Read(std::string_view key, ParameterCount* out, Zero zero = Zero::kRefused);
@@ -113,7 +126,8 @@ class MapReader {
   template <typename T, typename Parse>
   bool ReadList(std::string_view key, std::vector<T>* out, std::string_view example, Parse parse);
   template <typename T>
-  bool ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(std::string_view), Zero zero);
+  bool ReadQuantity(std::string_view key, T* out, Parsed<T> (*parse)(std::string_view), Zero zero,
+                    Range<T> range);
 
   const YamlValue* map_ = nullptr;
   std::string path_;

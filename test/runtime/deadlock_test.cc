@@ -95,6 +95,22 @@ TEST(Deadlock, AnyNumberOfOperationsAtOneInstantIsNoLivelock) {
   EXPECT_EQ(run.operations, 50'000);
 }
 
+// Sums of such times would overflow; both evaluators give up before.
+TEST(TooLong, AStepOfManyUnendingKernelsIsRefusedByName) {
+  HandRank rank({});
+  rank.Begin();
+  for (int i = 0; i < 20; ++i) rank.Compute(kUnending);
+  rank.End({});
+  const program::Program program = HandProgram({rank.Build()}, {});
+  Machine machine;
+  machine.network.fidelity = Fidelity::kIdeal;
+  const auto run = Execute(program, machine, {});
+  ASSERT_FALSE(run);
+  EXPECT_NE(ToString(run.error()).find("the step takes more than 26 days ('gemm' is under way"),
+            std::string::npos)
+      << ToString(run.error());
+}
+
 TEST(DeadlockDeathTest, MembersThatDisagreeOnATransferAreCaught) {
   HandRank first({LaneKind::kTensor});
   first.Transfer(1, 0);
