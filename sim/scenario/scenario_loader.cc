@@ -13,6 +13,7 @@
 #include "sim/scenario/collectives_loader.h"
 #include "sim/scenario/cross_checks.h"
 #include "sim/scenario/derivation.h"
+#include "sim/scenario/effect_checks.h"
 #include "sim/scenario/findings.h"
 #include "sim/scenario/gpu_loader.h"
 #include "sim/scenario/library.h"
@@ -84,6 +85,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   DeriveSizes(given, &root.findings(), scenario);
   scenario->execution.sharding = scenario->parallel.layer_sharding();
   CrossCheck(&root.findings(), *scenario);
+  if (!root.findings().any_problem()) WarnOfNoEffect(&root.findings(), *scenario);
 }
 
 bool IsInclude(const std::string& override) { return override.starts_with("include="); }

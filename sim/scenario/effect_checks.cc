@@ -1,0 +1,101 @@
+#include "sim/scenario/effect_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedules/registry.h"
+#include "sim/scenario/names.h"
+
+namespace quadrille::scenario {
+namespace {
+
+// Measured laws of shipped clusters lie at 0.75 to 0.92 of their port; a port this much faster than
+// its law was changed without it.
+constexpr double kPortOverLaw = 1.5;
+
+void NoEffect(Findings* findings, const std::string& key, std::string_view value,
+              const std::string& reason) {
+  findings->WarnAt(key, fmt::format("'{}' has no effect: {}", value, reason));
+  findings->Assume(key, std::string(value), "no effect: " + reason);
+}
+
+void CheckRecompute(Findings* findings, const Scenario& s) {
+  const model::ExecutionConfig& execution = s.execution;
+  if (execution.recomputation != model::Recomputation::kSelective) return;
+  const model::RecomputeModules& modules = execution.recompute_modules;
+  const auto check = [&](bool asked, bool held, const char* module, const std::string& reason) {
+    if (asked && !held) NoEffect(findings, "training.recompute", module, reason);
+  };
+  check(modules.core_attention, execution.attention == model::AttentionBackend::kUnfused,
+        "core_attn",
+        fmt::format("attention {} never stores the scores that it would compute again",
+                    NameOf(execution.attention, kAttentionBackends)));
+  check(modules.experts, s.model.experts.enabled(), "moe", "the model has no experts");
+  check(modules.latent_up_projection, s.model.latent.enabled(), "mla_up_proj",
+        "the model has no latent attention");
+}
+
+// Whether some rank of the run's schedule merges a forward and a backward into one slot; a schedule
+// that is built from costs does not.
+bool MergesPairs(const Scenario& s) {
+  const auto merges = [](const schedules::PipelineSchedule& schedule) {
+    return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& slots) {
+      return std::any_of(slots.begin(), slots.end(),
+                         [](const schedules::Slot& slot) { return slot.second.has_value(); });
+    });
+  };
+  if (s.schedule.order) return merges(*s.schedule.order);
+  const schedules::ScheduleEntry* entry = schedules::FindSchedule(s.schedule.name);
+  if (entry == nullptr || entry->needs_costs) return false;
+  const auto built = schedules::BuildSchedule(s.schedule.name, s.schedule.request);
+  return built && merges(*built);
+}
+
+void CheckOverlaps(Findings* findings, const Scenario& s) {
+  if (s.overlap.expert_all_to_all && s.model.experts.enabled() && !MergesPairs(s)) {
+    NoEffect(findings, "overlap.expert_all_to_all", "true",
+             fmt::format("schedule {} never runs a forward beside a backward, which would hide the "
+                         "exchange; combined, dualpipe and dualpipev do",
+                         s.schedule.name));
+  }
+  if (s.execution.shared_expert_overlap && s.model.experts.enabled() &&
+      s.model.experts.shared_ffn_hidden == 0 && findings->Has("overlap.shared_experts")) {
+    NoEffect(findings, "overlap.shared_experts", "true", "the model has no shared experts");
+  }
+}
+
+// Constants of a measured machine that a key of the cluster cannot move.
+void CheckLaws(Findings* findings, const Scenario& s) {
+  const double law = s.collectives.nvlink_all_gather.bandwidth.value();
+  const double port = s.cluster.nvlink.bandwidth.value();
+  if (s.cluster.nvlink.fabric == topology::NvlinkFabric::kNone || law <= 0.0) return;
+  if (port <= kPortOverLaw * law) return;
+  NoEffect(findings, "cluster.nvlink.bandwidth", fmt::format("{:g} GB/s", port * 1e-9),
+           fmt::format("collectives in a node keep to the measured laws of '{}', at most {:g} GB/s "
+                       "for an all-gather; give cluster.collectives of that machine",
+                       s.collectives.name, law * 1e-9));
+}
+
+void CheckPcie(Findings* findings, const Scenario& s) {
+  const topology::ClusterSpec& cluster = s.cluster;
+  if (cluster.pcie.bandwidth.value() <= 0.0 || cluster.nic.per_node == 0 ||
+      cluster.pcie.bandwidth >= cluster.nic.bandwidth) {
+    return;
+  }
+  findings->Assume("cluster.nic.bandwidth",
+                   fmt::format("{:g} GB/s", cluster.pcie.bandwidth.value() * 1e-9),
+                   fmt::format("the NIC's {:g} GB/s do not fit through its PCIe link",
+                               cluster.nic.bandwidth.value() * 1e-9));
+}
+
+}  // namespace
+
+void WarnOfNoEffect(Findings* findings, const Scenario& scenario) {
+  CheckRecompute(findings, scenario);
+  CheckOverlaps(findings, scenario);
+  CheckLaws(findings, scenario);
+  CheckPcie(findings, scenario);
+}
+
+}  // namespace quadrille::scenario

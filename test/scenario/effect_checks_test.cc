@@ -1,0 +1,63 @@
+// What is switched on and changes nothing is said, on the spot and in the report.
+#include "sim/scenario/effect_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scenario_test_support.h"
+
+namespace quadrille::scenario {
+namespace {
+
+// The warnings of SmallRun under these overrides, one per line; each must be an assumption, too.
+std::string WarningsWith(std::vector<std::string> overrides) {
+  LoadOptions options = TestLibrary();
+  options.overrides = std::move(overrides);
+  const auto scenario = LoadScenarioText(SmallRun(), "small.yaml", options);
+  if (!scenario) return "refused: " + ToString(scenario.error());
+  const auto said = std::count_if(
+      scenario->assumptions.begin(), scenario->assumptions.end(),
+      [](const Assumption& assumption) { return assumption.reason.starts_with("no effect: "); });
+  EXPECT_EQ(static_cast<std::size_t>(said), scenario->warnings.size());
+  return ToString(scenario->warnings);
+}
+
+TEST(NoEffect, NothingIsSaidOfARunThatSwitchesNothing) { EXPECT_EQ(WarningsWith({}), ""); }
+
+TEST(NoEffect, FlashAttentionHasNoScoresToComputeAgain) {
+  EXPECT_EQ(WarningsWith({"training.recompute=selective"}),
+            "command line: training.recompute: 'core_attn' has no effect: attention flash2 never "
+            "stores the scores that it would compute again");
+  EXPECT_EQ(WarningsWith({"training.recompute=selective", "kernels.attention=unfused"}), "");
+}
+
+TEST(NoEffect, ModulesThatTheModelLacksCannotBeRecomputed) {
+  const std::string text = WarningsWith({"training.recompute=[moe, mla_up_proj, mlp]"});
+  EXPECT_NE(text.find("'moe' has no effect: the model has no experts"), std::string::npos) << text;
+  EXPECT_NE(text.find("'mla_up_proj' has no effect"), std::string::npos) << text;
+  EXPECT_EQ(text.find("'mlp'"), std::string::npos) << text;
+}
+
+TEST(NoEffect, AnExpertExchangeIsHiddenOnlyWhereAForwardMeetsABackward) {
+  const std::vector<std::string> experts = {"model=tiny-moe", "parallel.expert=4",
+                                            "overlap.expert_all_to_all=true"};
+  EXPECT_NE(WarningsWith(experts).find("schedule 1f1b never runs a forward beside a backward"),
+            std::string::npos);
+  std::vector<std::string> paired = experts;
+  paired.emplace_back("schedule.name=dualpipev");
+  EXPECT_EQ(WarningsWith(paired).find("expert_all_to_all"), std::string::npos);
+}
+
+TEST(NoEffect, APortFasterThanItsMeasuredLawStaysAtTheLaw) {
+  const std::string text = WarningsWith({"cluster.nvlink.bandwidth=900 GB/s",
+                                         "cluster.collectives.nvlink_all_gather={alpha: 10 us, "
+                                         "bandwidth: 200 GB/s}"});
+  EXPECT_NE(text.find("cluster.nvlink.bandwidth: '900 GB/s' has no effect: collectives in a node "
+                      "keep to the measured laws of 'plain', at most 200 GB/s"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace quadrille::scenario
