@@ -8,9 +8,9 @@
 namespace quadrille::metrics {
 
 struct LinkUse {
-  std::string tier;  // "nvlink", "nic", "fabric"
-  std::string name;  // of one link that carries the most, in one direction
-  Bytes bytes;       // over the step
+  std::string tier;  // nvlink, nic, leaf to spine, spine to core
+  std::string name;  // "rank 8, outward", "leaf0 -> spine1"
+  Bytes bytes;       // in one direction, over the step
   BytesPerSecond capacity;
   Ratio utilisation;  // bytes over what the link could carry in the step
 };

@@ -226,7 +226,7 @@ void ComputeWaterfall(const program::Program& program, const program::RunResult&
   add("exposed pipeline transfer", share(RankState::kExposedPipeline));
   add("exposed data parallel", share(RankState::kExposedData));
   add("optimizer", share(RankState::kOptimizer));
-  add("skew between peers", share(RankState::kSkew));
+  add("stragglers (skew between peers)", share(RankState::kSkew));
   add("host launch and other", share(RankState::kHost) + share(RankState::kOther));
 }
 

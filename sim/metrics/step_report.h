@@ -85,7 +85,7 @@ struct StepReport {
   std::vector<StageReport> stages;
   std::vector<MemoryCurve> memory_curves;
   std::vector<WaterfallStep> waterfall;
-  std::vector<LinkUse> links;  // the busiest of each tier
+  std::vector<LinkUse> links;  // the busiest of each tier, from the GPU outwards
   CriticalPathReport critical_path;
   // Step times of consecutive steps, when asked for; the first is this step.
   std::vector<Duration> steps;

@@ -22,8 +22,8 @@ std::string RenderLinks(const std::vector<LinkUse>& links, const TableStyle& sty
     table.AddRow({link.tier, link.name, BytesText(link.bytes), RateText(link.capacity),
                   PercentText(link.utilisation)});
   }
-  return "\n" + Painted("Links", Emphasis::kStrong, style) + "  " +
-         Painted("the busiest of each tier, one direction; busy: bytes / (bandwidth x step)",
+  return "\n" + Painted("Busiest links", Emphasis::kStrong, style) + "  " +
+         Painted("of each tier, in its busier direction; busy: bytes / (bandwidth x step)",
                  Emphasis::kFaint, style) +
          "\n" + table.Render(style);
 }
@@ -40,7 +40,7 @@ nlohmann::ordered_json LinksJson(const std::vector<LinkUse>& links) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const LinkUse& link : links) {
     json.push_back({{"tier", link.tier},
-                    {"name", link.name},
+                    {"where", link.name},
                     {"bytes", link.bytes.value()},
                     {"capacity_bytes_per_s", link.capacity.value()},
                     {"utilisation", link.utilisation.value()}});

@@ -98,6 +98,10 @@ std::string RenderCsv(const RunDescription& run, const metrics::StepReport& repo
     rows.Integer("communication", kind.name, "bytes", kind.bytes.value(), "bytes");
     rows.Number("communication", kind.name, "bus_bandwidth", kind.bus_bandwidth.value(), "bytes/s");
   }
+  for (const metrics::LinkUse& link : report.links) {
+    rows.Integer("busiest_link", link.tier, "bytes", link.bytes.value(), "bytes");
+    rows.Number("busiest_link", link.tier, "utilisation", link.utilisation.value(), "ratio");
+  }
   AddStages(report, rows);
   for (const metrics::WaterfallStep& step : report.waterfall) {
     rows.Number("waterfall", step.cause, "", step.share.value(), "ratio");

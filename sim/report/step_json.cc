@@ -204,7 +204,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"states_s", StatesJson(report.states)},
       {"stages", StagesJson(report)},
       {"waterfall", WaterfallJson(report)},
-      {"links", LinksJson(report.links)},
+      {"busiest_links", LinksJson(report.links)},
       {"critical_path", CriticalPathJson(report.critical_path)},
       {"steps", StepsJson(report.steps)},
       {"world_size", report.world_size},

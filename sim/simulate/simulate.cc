@@ -16,8 +16,8 @@
 #include "sim/program/lowering.h"
 #include "sim/runtime/condition.h"
 #include "sim/runtime/critical_path.h"
+#include "sim/simulate/busiest_links.h"
 #include "sim/simulate/fabric_loads.h"
-#include "sim/simulate/link_loads.h"
 #include "sim/simulate/resolve_perturbations.h"
 #include "topology/group.h"
 #include "topology/placement.h"
@@ -62,7 +62,11 @@ Diagnostics CheckSlices(const model::ExecutionConfig& execution) {
 }
 
 network::PortCapacities PortsOf(const topology::ClusterSpec& cluster) {
-  const double nics = cluster.nic.bandwidth.value() * cluster.nic.per_node;
+  // A NIC moves no more than the PCIe link that it sits behind.
+  const bool behind_pcie = cluster.pcie.bandwidth.value() > 0.0;
+  const BytesPerSecond nic =
+      behind_pcie ? std::min(cluster.nic.bandwidth, cluster.pcie.bandwidth) : cluster.nic.bandwidth;
+  const double nics = nic.value() * cluster.nic.per_node;
   // Without NVLink, GPUs of a node talk over PCIe.
   const bool nvlink = cluster.nvlink.fabric != topology::NvlinkFabric::kNone;
   return {.nvlink = nvlink ? cluster.nvlink.bandwidth : cluster.pcie.bandwidth,
@@ -377,7 +381,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
   Simulation simulation;
   simulation.report =
       metrics::ComputeStepReport(compiled.program, *result, FactsOf(scenario, compiled));
-  simulation.report.links = BusiestLinks(compiled, *result);
+  simulation.report.links = BusiestLinks(compiled.program, compiled.machine, *result);
   if (options.critical_path) {
     simulation.path = runtime::FindCriticalPath(compiled.program, compiled.machine, run, *result);
     simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);

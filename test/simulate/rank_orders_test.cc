@@ -32,7 +32,8 @@ Outcome Under(const scenario::Scenario& scenario, const std::string& order) {
   Outcome outcome;
   outcome.report = MustSimulate(variants->front().scenario).report;
   for (const metrics::LinkUse& link : outcome.report.links) {
-    if (link.tier == "fabric") outcome.fabric = link;
+    const bool between_switches = link.tier != "nvlink" && link.tier != "nic";
+    if (between_switches && link.utilisation > outcome.fabric.utilisation) outcome.fabric = link;
   }
   return outcome;
 }

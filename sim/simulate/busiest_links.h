@@ -1,0 +1,20 @@
+// Where a step's bytes queue: the busiest port or link of each tier.
+#pragma once
+
+#include <vector>
+
+#include "sim/metrics/link_use.h"
+#include "sim/program/program.h"
+#include "sim/program/run_result.h"
+#include "sim/runtime/executor.h"
+
+namespace quadrille::simulate {
+
+// One per tier that carries anything: NVLink ports and NICs of the ranks, from what each transfer
+// of the program puts on its members; links above the NICs where the network's fidelity routes over
+// them, from the bytes that groups moved. Nominal capacities, over the whole step.
+[[nodiscard]] std::vector<metrics::LinkUse> BusiestLinks(const program::Program& program,
+                                                         const runtime::Machine& machine,
+                                                         const program::RunResult& result);
+
+}  // namespace quadrille::simulate
