@@ -60,11 +60,16 @@ int PrintOutput(const std::string& text) {
 
 report::TableStyle OutputStyle() {
   report::TableStyle style;
+  const auto set = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+  };
+  const bool forced = set("CLICOLOR_FORCE");
+  style.color = forced && !set("NO_COLOR");
   if (isatty(STDOUT_FILENO) == 0) return style;
-  const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  style.color = (no_color == nullptr || *no_color == '\0') &&
-                (terminal == nullptr || std::string(terminal) != "dumb");
+  style.color =
+      !set("NO_COLOR") && (forced || terminal == nullptr || std::string(terminal) != "dumb");
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
   return style;

@@ -39,8 +39,8 @@ void PrintProblems(const Diagnostics& problems);
 // Writes `text` to standard output; a closed or full pipe is kFileTrouble.
 [[nodiscard]] int PrintOutput(const std::string& text);
 
-// Colour and width of standard output: colour only on a terminal, never under NO_COLOR or
-// TERM=dumb.
+// Colour and width of standard output: colour on a terminal or under CLICOLOR_FORCE, never under
+// NO_COLOR or TERM=dumb.
 [[nodiscard]] report::TableStyle OutputStyle();
 
 }  // namespace quadrille::tools

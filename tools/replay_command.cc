@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "sim/base/log.h"
+#include "sim/report/choice_text.h"
 #include "sim/report/file_output.h"
 #include "sim/report/operation_recorder.h"
 #include "sim/report/progress.h"
@@ -41,6 +46,8 @@ struct ReplayArguments {
   std::string trace_level = "window";
   std::string trace_layout = "merged";
   std::vector<std::int32_t> trace_ranks;
+  std::vector<std::int32_t> trace_microbatches = {4, 2};
+  bool trace_exact = false;
   std::uint64_t shuffle_ties = 0;
   std::int32_t steps = 1;
   int threads = 0;
@@ -58,6 +65,9 @@ report::TraceOptions TraceOptionsOf(const ReplayArguments& arguments) {
   options.level = arguments.trace_level == "kernel"   ? report::TraceLevel::kKernel
                   : arguments.trace_level == "action" ? report::TraceLevel::kAction
                                                       : report::TraceLevel::kWindow;
+  options.first_microbatches = arguments.trace_microbatches[0];
+  options.last_microbatches = arguments.trace_microbatches[1];
+  options.fractional_microseconds = arguments.trace_exact;
   return options;
 }
 
@@ -121,10 +131,82 @@ int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& r
   return kDone;
 }
 
+// Two outputs into one file would leave the later one.
+Diagnostics SameFileTwice(const ReplayArguments& arguments) {
+  const std::pair<const char*, const std::string&> outputs[] = {{"--json", arguments.json_file},
+                                                                {"--html", arguments.html_file},
+                                                                {"--trace", arguments.trace_file}};
+  Diagnostics problems;
+  for (const auto& [option, path] : outputs) {
+    for (const auto& [other, other_path] : outputs) {
+      if (&path == &other_path) break;
+      std::error_code ignored;
+      if (path.empty() || other_path.empty() ||
+          std::filesystem::weakly_canonical(path, ignored) !=
+              std::filesystem::weakly_canonical(other_path, ignored)) {
+        continue;
+      }
+      problems.push_back({{}, fmt::format("{} and {} name one file: {}", other, option, path)});
+    }
+  }
+  return problems;
+}
+
+// Says on standard error, when asked to, what each phase made and how long it took.
+class Phases {
+ public:
+  void Loaded(const scenario::Scenario& scenario) {
+    Say("load", fmt::format("run {}, scenario {:016x}, seed {}, {} assumptions, {} warnings",
+                            scenario.name, scenario.hash, scenario.seed,
+                            scenario.assumptions.size(), scenario.warnings.size()));
+    spdlog::info("derived: {}, {} microbatches", report::ParallelText(scenario.parallel),
+                 scenario.microbatches);
+  }
+
+  void Compiled(const simulate::CompiledStep& compiled) {
+    std::size_t actions = 0;
+    for (const auto& slots : compiled.schedule.ranks) actions += slots.size();
+    std::map<std::int32_t, std::int32_t> classes;
+    for (const program::SimulatedRank& rank : compiled.program.ranks) ++classes[rank.multiplicity];
+    std::string folded;
+    for (const auto& [multiplicity, count] : classes) {
+      folded += fmt::format("{}{} of {}", folded.empty() ? "" : ", ", count, multiplicity);
+    }
+    Say("compile", fmt::format("schedule {}, {} actions, {} stage programs, {} process groups",
+                               compiled.schedule.name, actions, compiled.program.programs.size(),
+                               compiled.program.groups.size()));
+    spdlog::info("folded: {} ranks into {} classes ({})", compiled.program.world_size,
+                 compiled.program.ranks.size(), folded);
+    spdlog::info(
+        "evaluator: event-driven executor, which alone accounts for every instant of a rank");
+  }
+
+  void Executed(const program::RunResult& result) {
+    Say("execute", fmt::format("{} operations, {} events, {} solves of shared links",
+                               result.operations, result.events, result.solves));
+  }
+
+ private:
+  void Say(const char* phase, const std::string& what) {
+    const auto now = std::chrono::steady_clock::now();
+    spdlog::info("{}: {} ({:.1f} ms)", phase, what,
+                 std::chrono::duration<double, std::milli>(now - began_).count());
+    began_ = now;
+  }
+
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
 int Replay(const ReplayArguments& arguments) {
+  if (const Diagnostics problems = SameFileTwice(arguments); !problems.empty()) {
+    PrintProblems(problems);
+    return kWrongInput;
+  }
+  Phases phases;
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
+  phases.Loaded(*scenario);
   PrintProblems(scenario->warnings);
   simulate::SimulateOptions options;
   options.unfold = arguments.unfold;
@@ -143,6 +225,7 @@ int Replay(const ReplayArguments& arguments) {
     PrintProblems(compiled.error());
     return kWrongInput;
   }
+  phases.Compiled(*compiled);
   for (RankId rank : options.record_ranks) {
     const auto c = static_cast<std::size_t>(compiled->classes.class_of[rank.index()]);
     const RankId stands_for = compiled->classes.representative[c];
@@ -191,6 +274,7 @@ int Replay(const ReplayArguments& arguments) {
     PrintProblems(simulation.error());
     return kAnswerIsNo;
   }
+  phases.Executed(simulation->result);
   const std::string page =
       recorder ? simulate::RenderReplayPage(*scenario, *simulation, *recorder) : "";
   status = WriteFiles(arguments, run, *simulation, trace.get(), page);
@@ -231,6 +315,17 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->add_option("--trace-ranks", arguments->trace_ranks,
                    "Ranks to trace instead of one per pipeline stage: 0,8,16")
       ->delimiter(',');
+  command
+      ->add_option("--trace-microbatches", arguments->trace_microbatches,
+                   "With --trace-level window: how many microbatches at the begin and at the end "
+                   "show their kernels (default: 4,2)")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("FIRST,LAST");
+  command->add_flag("--trace-exact", arguments->trace_exact,
+                    "With --trace-layout kineto: fractions of microseconds (Holistic Trace "
+                    "Analysis then needs HTA_DISABLE_NS_ROUNDING=1)");
   command
       ->add_option("--shuffle-ties", arguments->shuffle_ties,
                    "Serve simultaneous events in another order; no result changes")

@@ -22,7 +22,7 @@ std::string ErrorText(const std::filesystem::path& path, int error_number) {
 
 }  // namespace
 
-Result<OutputFile> OutputFile::Create(const std::filesystem::path& path) {
+Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, Descriptor descriptor) {
   OutputFile file;
   file.path_ = path;
   std::error_code ignored;
@@ -52,11 +52,14 @@ Result<OutputFile> OutputFile::Create(const std::filesystem::path& path) {
     return Error(ErrorText(path, error_number));
   }
   if (exists && ::fchmod(file.descriptor_, status.st_mode & 07777) != 0) file.Fail(errno);
+  file.per_write_ = descriptor == Descriptor::kPerWrite;
+  file.Suspend();
   return file;
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
+    : per_write_(other.per_write_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
       path_(std::move(other.path_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
@@ -66,6 +69,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this == &other) return *this;
   Discard();
+  per_write_ = other.per_write_;
   descriptor_ = std::exchange(other.descriptor_, -1);
   path_ = std::move(other.path_);
   target_ = std::move(other.target_);
@@ -87,7 +91,19 @@ void OutputFile::Fail(int error_number) {
   if (error_.empty()) error_ = ErrorText(path_, error_number);
 }
 
+void OutputFile::Reopen() {
+  if (!per_write_ || failed()) return;
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor_ < 0) Fail(errno);
+}
+
+void OutputFile::Suspend() {
+  if (per_write_ && descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) Fail(errno);
+}
+
 void OutputFile::Write(std::string_view data) {
+  if (data.empty()) return;
+  Reopen();
   while (!data.empty() && !failed()) {
     const ssize_t written = ::write(descriptor_, data.data(), data.size());
     if (written < 0) {
@@ -97,11 +113,12 @@ void OutputFile::Write(std::string_view data) {
     bytes_written_ += written;
     data.remove_prefix(static_cast<std::size_t>(written));
   }
+  Suspend();
 }
 
 Result<void> OutputFile::Commit() {
   // A full disk may show only when the file is closed.
-  if (::close(std::exchange(descriptor_, -1)) != 0) Fail(errno);
+  if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) Fail(errno);
   if (!failed() && !temporary_.empty()) {
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
       Fail(errno);

@@ -10,6 +10,9 @@
 
 namespace quadrille::report {
 
+// Whether a file keeps its descriptor, or opens one for each write: for a thousand files at a time.
+enum class Descriptor : std::uint8_t { kKept, kPerWrite };
+
 // A file being written. Until Commit the target keeps its old content; without Commit the temporary
 // is removed. The first error is kept and reported by Commit, so that a writer may stream without
 // looking at every call; after it nothing more is written.
@@ -20,7 +23,8 @@ namespace quadrille::report {
 class OutputFile {
  public:
   // Errors: the directory does not exist, no permission, ...: "cannot write PATH: REASON".
-  [[nodiscard]] static Result<OutputFile> Create(const std::filesystem::path& path);
+  [[nodiscard]] static Result<OutputFile> Create(const std::filesystem::path& path,
+                                                 Descriptor descriptor = Descriptor::kKept);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
@@ -39,7 +43,11 @@ class OutputFile {
   OutputFile() = default;
   void Fail(int error_number);
   void Discard();
+  // Where the descriptor is not kept.
+  void Reopen();
+  void Suspend();
 
+  bool per_write_ = false;  // REQUIRES: a temporary
   int descriptor_ = -1;
   std::filesystem::path path_;       // as the user wrote it, for messages
   std::filesystem::path target_;     // links resolved

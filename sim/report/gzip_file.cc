@@ -22,8 +22,8 @@ void GzipFile::EndDeflate::operator()(z_stream_s* stream) const {
   std::default_delete<z_stream_s>()(stream);
 }
 
-Result<GzipFile> GzipFile::Create(const std::filesystem::path& path) {
-  Result<OutputFile> file = OutputFile::Create(path);
+Result<GzipFile> GzipFile::Create(const std::filesystem::path& path, Descriptor descriptor) {
+  Result<OutputFile> file = OutputFile::Create(path, descriptor);
   if (!file) return tl::unexpected(std::move(file).error());
   Stream stream;
   if (path.extension() == ".gz") {

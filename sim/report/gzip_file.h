@@ -17,7 +17,8 @@ namespace quadrille::report {
 // name ends in ".gz".
 class GzipFile {
  public:
-  [[nodiscard]] static Result<GzipFile> Create(const std::filesystem::path& path);
+  [[nodiscard]] static Result<GzipFile> Create(const std::filesystem::path& path,
+                                               Descriptor descriptor = Descriptor::kKept);
 
   void Write(std::string_view data);
   [[nodiscard]] bool failed() const { return file_.failed(); }

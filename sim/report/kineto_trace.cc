@@ -151,10 +151,10 @@ void KinetoTrace::NameOperations(const program::Program& program) {
 }
 
 bool KinetoTrace::OpenRank(std::uint32_t rank) {
-  Result<GzipFile> created = GzipFile::Create(directory_ / FileName(rank));
+  // All files are under way at a time, more than a process may hold open.
+  Result<GzipFile> created = GzipFile::Create(directory_ / FileName(rank), Descriptor::kPerWrite);
   if (!created) {
     errors_ = created.error();
-    errors_.front().message += " (one file per rank is open at a time: fewer ranks need fewer)";
     return false;
   }
   RankFile& file = files_[rank].emplace(RankFile{JsonStream(std::move(*created), kBufferBytes)});

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace quadrille::report {
 namespace {
@@ -95,6 +97,29 @@ TEST_F(FileOutputTest, AWriteThatFailsHalfWayLeavesTheOldFileAndNoTemporary) {
   EXPECT_NE(ToString(result.error()).find("File too large"), std::string::npos);
   EXPECT_EQ(Content(path), "old");
   EXPECT_EQ(Files(), 1);
+}
+
+TEST_F(FileOutputTest, MoreFilesAreUnderWayThanMayBeOpen) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 32;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<OutputFile> files;
+  for (int i = 0; i < 100; ++i) {
+    Result<OutputFile> file =
+        OutputFile::Create(directory_ / std::to_string(i), Descriptor::kPerWrite);
+    if (file) files.push_back(std::move(*file));
+  }
+  for (const char* part : {"one ", "two"}) {
+    for (OutputFile& file : files) file.Write(part);
+  }
+  int whole = 0;
+  for (OutputFile& file : files) whole += file.Commit() ? 1 : 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(whole, 100);
+  EXPECT_EQ(Files(), 100);
+  EXPECT_EQ(Content(directory_ / "99"), "one two");
 }
 
 TEST_F(FileOutputTest, ALinkIsFollowedAndStaysALink) {
