@@ -153,7 +153,22 @@ class Parser {
       if (key == "v") number(virtual_stages, key, value, word.column);
       if (key == "slices") number(slices, key, value, word.column);
       if (key == "schedule") schedule_.name = std::string(value);
+      if (key == "lowered") lowered_ = std::string(value);
       if (key == "placement") placement = ParsePlacement(value, line_number, word.column);
+    }
+    if (lowered_ == "torch") {
+      Fail(line_number, 1,
+           "a program lowered by PyTorch (stages, sends, unshards), not an order; print the "
+           "schedule's own order instead");
+      header_failed_ = true;
+      return;
+    }
+    if (!lowered_.empty()) {
+      // A log of one library's step, whose placement goes without saying.
+      const bool two_copies = lowered_ == "dualpipe";
+      if (schedule_.name.empty()) schedule_.name = lowered_;
+      if (!placement) placement = two_copies ? Placement::kBidirectional : Placement::kLoop;
+      if (!virtual_stages && two_copies) virtual_stages = 1;
     }
     if (!pipeline) Fail(line_number, 1, "the header lacks P, the number of pipeline ranks");
     if (!microbatches) Fail(line_number, 1, "the header lacks M, the number of microbatches");
@@ -200,6 +215,7 @@ class Parser {
   void ParseOrder(std::string_view line, int line_number) {
     std::vector<Slot> order;
     for (const Word& word : Words(line)) {
+      if (IsCall(word.text)) continue;
       const std::size_t amp = word.text.find('&');
       const auto first = ParseAction({word.text.substr(0, amp), word.column}, line_number);
       std::optional<Action> second;
@@ -213,6 +229,13 @@ class Parser {
     if (schedule_.ranks.size() < static_cast<std::size_t>(schedule_.pipeline)) {
       schedule_.ranks.push_back(std::move(order));
     }
+  }
+
+  // A send or receive of a lowered log (`sf`, `rb2.0`, `sf|rb`): it orders nothing that the actions
+  // do not order already.
+  [[nodiscard]] bool IsCall(std::string_view word) const {
+    if (lowered_.empty() || word.size() < 2) return false;
+    return (word[0] == 's' || word[0] == 'r') && (word[1] == 'f' || word[1] == 'b');
   }
 
   std::optional<Action> ParseAction(const Word& word, int line) {
@@ -291,6 +314,7 @@ class Parser {
   const std::string& file_;
   PipelineSchedule schedule_;
   std::size_t order_count_ = 0;
+  std::string lowered_;  // the library whose lowered step this is a log of
   bool has_header_ = false;
   bool header_failed_ = false;
   Diagnostics problems_;

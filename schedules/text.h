@@ -18,8 +18,9 @@ namespace quadrille::schedules {
 // M, v, placement from.
 [[nodiscard]] std::string PrintSchedule(const PipelineSchedule& schedule, bool header);
 
-// Reads an order file. All problems come with file, line and column. Completeness and causality are
-// CheckSchedule's.
+// Reads an order file, or a log of the step that Megatron-LM or DualPipe lower an order to (header
+// key `lowered`), whose sends and receives (`sf`, `rb2.0`, joined by `|`) are passed over. All
+// problems come with file, line and column. Completeness and causality are CheckSchedule's.
 [[nodiscard]] Result<PipelineSchedule> ParseSchedule(std::string_view text,
                                                      const std::string& file);
 

@@ -14,13 +14,22 @@ using model::OperationKind;
 using model::Pass;
 using parallel::DataSharding;
 
-// Bytes of the optimizer state per parameter besides the gradient and the 16-bit weight: fp32
-// master, first and second moment. Adam reads and writes each
-// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/adam.cu).
-double AdamStateBytes(const OptimizerOptions& optimizer) {
+// Bytes per parameter that Adam reads and writes besides the gradient: fp32 weight, first and
+// second moment (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/adam.cu).
+double AdamBytes(const OptimizerOptions& optimizer) {
   return 4.0 + 2.0 * BytesPerElement(optimizer.moments_dtype);
 }
-constexpr double kWeightBytes = 2.0;  // 16-bit copy that forward and backward read
+
+// What forward and backward read: a 16-bit copy beside the fp32 master, or in fp32 the weight
+// itself, which has no other master.
+struct WeightBytes {
+  double weight = 2.0;
+  double copy = 2.0;  // of it, what Adam writes beside the fp32 weight
+};
+WeightBytes WeightBytesOf(Recipe recipe) {
+  if (recipe == Recipe::kFp32) return {.weight = 4.0, .copy = 0.0};
+  return {};
+}
 constexpr std::int32_t kOptimizerKernels = 4;
 
 }  // namespace
@@ -304,7 +313,8 @@ double RankProgramBuilder::ParameterShards(Axis axis) const {
 }
 
 Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
-  const double per_parameter = 2.0 * AdamStateBytes(input_.optimizer) + kWeightBytes +
+  const double per_parameter = 2.0 * AdamBytes(input_.optimizer) +
+                               WeightBytesOf(input_.execution.recipe).copy +
                                BytesPerElement(input_.optimizer.gradient_dtype);
   const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
                       BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
@@ -402,12 +412,15 @@ void RankProgramBuilder::AddStaticMemory() {
   const auto add = [&](const char* component, Bytes size) {
     program_.static_memory.push_back({component, size});
   };
-  add("weights", bytes(kWeightBytes, sharding == DataSharding::kFull));
+  const WeightBytes held = WeightBytesOf(input_.execution.recipe);
+  add("weights", bytes(held.weight, sharding == DataSharding::kFull));
   if (input_.execution.forward_only) return;
   const bool shard_gradients =
       (sharding == DataSharding::kFull && !GathersAhead()) || sharding == DataSharding::kGradient;
   add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
-  add("optimizer states", bytes(AdamStateBytes(input_.optimizer), sharding != DataSharding::kNone));
+  // The fp32 weight is a state of the optimizer where there is a copy of it.
+  const double states = AdamBytes(input_.optimizer) - (held.copy > 0.0 ? 0.0 : held.weight);
+  add("optimizer states", bytes(states, sharding != DataSharding::kNone));
 }
 
 }  // namespace quadrille::program

@@ -48,6 +48,27 @@ TEST(Parse, DerivesLopsidedDirectionsFromTheOrder) {
   EXPECT_EQ(schedule->microbatches_of(ChunkId(1)), 1);
 }
 
+// Sends and receives of a lowered step stand between its actions and change nothing about them.
+TEST(Parse, ReadsTheActionsOfALoweredStep) {
+  const auto log = ParseSchedule(
+      "# lowered=megatron mode=1f1b P=2 M=2 v=1 tokens=any\n"
+      "F0.0 sf F1.0 sf|rb B0.0 rb B1.0\n"
+      "rf F0.0 B0.0 sb|rf F1.0 B1.0 sb\n",
+      "log");
+  ASSERT_TRUE(log) << quadrille::ToString(log.error());
+  EXPECT_EQ(PrintSchedule(*log, false), "F0.0 F1.0 B0.0 B1.0\nF0.0 B0.0 F1.0 B1.0\n");
+  const auto both = ParseSchedule(
+      "# lowered=dualpipe P=2 M=2 tokens=any\n"
+      "F0.0 sf0.0 rf0.1 F0.1 rb0.0|sb0.1 B0.1 B0.0\n"
+      "F0.1 sf0.1 rf0.0 F0.0 B0.0 B0.1\n",
+      "log");
+  ASSERT_TRUE(both) << quadrille::ToString(both.error());
+  EXPECT_EQ(both->placement, Placement::kBidirectional);
+  const auto torch = ParseSchedule("# lowered=torch schedule=x P=2 M=2 v=1\n0F0\n1F0\n", "log");
+  ASSERT_FALSE(torch);
+  EXPECT_NE(quadrille::ToString(torch.error()).find("lowered by PyTorch"), std::string::npos);
+}
+
 TEST(Parse, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(Problems(""), "order.txt: no header and no orders: the file is empty");
   EXPECT_EQ(Problems("F0.0 B0.0\n"),
