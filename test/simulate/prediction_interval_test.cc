@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scenario_run.h"
+#include "sim/simulate/describe_run.h"
 #include "sim/simulate/simulate.h"
 
 namespace quadrille::simulate {

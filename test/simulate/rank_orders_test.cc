@@ -5,6 +5,7 @@
 
 #include "scenario_run.h"
 #include "sim/report/compare_table.h"
+#include "sim/simulate/compare_row.h"
 
 namespace quadrille::simulate {
 namespace {
