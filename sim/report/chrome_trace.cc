@@ -348,9 +348,8 @@ void ChromeTrace::PathSlice(const program::PathStep& first, TimePoint end) {
   const ProgramLabels& labels = labels_[stage];
   const LaneLabel& lane = labels.lanes[first.lane];
   const bool action = InAction(first);
-  // A view of each alternative: their common type would be a string that dies here.
-  std::string_view name = action ? std::string_view(labels.segments[first.segment].name)
-                                 : std::string_view(labels.operations[first.operation].name);
+  std::string_view name = labels.operations[first.operation].name;
+  if (action) name = labels.segments[first.segment].name;
   if (first.kind == program::PathKind::kHost) name = "host launch";
   if (first.kind == program::PathKind::kWaiting) name = "waiting";
   Slice(name, "critical_path", path_process_, kActionsThread, first.start, end);
