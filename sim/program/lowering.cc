@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -112,6 +113,14 @@ class GroupBinder {
   void BindLane(std::uint32_t r, LaneIndex lane_index) {
     SimulatedRank& simulated = program_.ranks[r];
     const Lane& lane = program_.programs[simulated.program].lanes[lane_index];
+    // One of a real group's members speaks for all of them.
+    std::int32_t* bound = nullptr;
+    if (!IsPointToPoint(lane.kind)) {
+      const std::int32_t group = Partition(lane.axis).group_of[simulated.rank.index()];
+      bound = &bound_.emplace(std::tuple(lane.axis, lane.kind, group), -1).first->second;
+      simulated.group_of_lane[lane_index] = *bound;
+      if (*bound >= 0) return;
+    }
     const std::vector<RankId> real = RealMembers(simulated.rank, lane);
     std::vector<std::int32_t> member_classes;
     for (RankId member : real) member_classes.push_back(ClassOf(member));
@@ -134,15 +143,15 @@ class GroupBinder {
       AddMembers(real, simulated.rank, lane);
     }
     simulated.group_of_lane[lane_index] = it->second;
+    if (bound != nullptr) *bound = it->second;
   }
 
   void AddMembers(const std::vector<RankId>& real, RankId rank, const Lane& lane) {
     std::vector<GroupMember> members;
-    std::vector<std::pair<std::int32_t, LaneIndex>> seen;
+    std::set<std::pair<std::int32_t, LaneIndex>> seen;
     for (RankId member : real) {
       const std::pair<std::int32_t, LaneIndex> key{ClassOf(member), LaneAt(member, rank, lane)};
-      if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-      seen.push_back(key);
+      if (!seen.insert(key).second) continue;
       members.push_back({static_cast<std::uint32_t>(key.first), key.second});
     }
     members_.push_back(std::move(members));
@@ -160,6 +169,7 @@ class GroupBinder {
   Program& program_;
   std::map<Axis, parallel::ProcessGroups> partitions_;
   std::map<Key, std::int32_t> index_;
+  std::map<std::tuple<Axis, LaneKind, std::int32_t>, std::int32_t> bound_;  // by real group
   std::vector<std::vector<GroupMember>> members_;
 };
 

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -118,15 +119,18 @@ std::vector<FabricGroup> GroupsOf(const FabricRequest& request) {
       }
       if (!partitions.contains(l.axis)) partitions.emplace(l.axis, request.ranks.GroupsOf(l.axis));
       const parallel::ProcessGroups& partition = partitions.at(l.axis);
-      std::vector<RankId> members =
+      const std::vector<RankId>& all =
           partition.groups[static_cast<std::size_t>(partition.group_of[rank.index()])];
-      std::erase_if(members, [&](RankId member) {
+      const auto has_lane = [&](RankId member) {
         const auto other = static_cast<std::size_t>(request.classes.class_of[member.index()]);
-        return program::FindLane(program.programs[program.ranks[other].program], l.kind, l.axis) <
+        return program::FindLane(program.programs[program.ranks[other].program], l.kind, l.axis) >=
                0;
-      });
+      };
       // Its first member speaks for a group.
-      if (members.front() == rank) groups.push_back({rank, lane, std::move(members)});
+      if (*std::find_if(all.begin(), all.end(), has_lane) != rank) continue;
+      std::vector<RankId> members;
+      std::copy_if(all.begin(), all.end(), std::back_inserter(members), has_lane);
+      groups.push_back({rank, lane, std::move(members)});
     }
   }
   return groups;
