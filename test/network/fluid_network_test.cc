@@ -156,6 +156,76 @@ TEST(FluidNetwork, StaysEqualToTheNaiveSolverWhileFlowsComeAndGo) {
   }
 }
 
+TEST(FluidNetwork, StaysEqualToTheNaiveSolverWhenCapsAndCapacitiesChange) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    System system = RandomSystem(seed);
+    FluidNetwork network = Network(system.capacities, system.loads);
+    for (std::size_t j = 0; j < system.caps.size(); ++j) {
+      (void)network.Start(static_cast<FlowIndex>(j), kGigabyte, BytesPerSecond(system.caps[j]),
+                          TimePoint());
+    }
+    network.Solve(TimePoint(), [](FlowIndex) {});
+    for (std::uint64_t change = 0; change < 6; ++change) {
+      const double factor = 0.2 + 1.6 * Uniform(Hash(seed, 6, change));
+      if (Hash(seed, 7, change) % 2 == 0) {
+        const std::size_t port = Hash(seed, 8, change) % system.capacities.size();
+        system.capacities[port] *= factor;
+        network.SetCapacity(static_cast<PortIndex>(port), BytesPerSecond(system.capacities[port]));
+      } else {
+        const std::size_t flow = Hash(seed, 9, change) % system.caps.size();
+        system.caps[flow] *= factor;
+        network.SetCap(static_cast<FlowIndex>(flow), BytesPerSecond(system.caps[flow]));
+      }
+      network.Solve(TimePoint(), [](FlowIndex) {});
+      const std::vector<double> expected =
+          NaiveMaxMin(system.capacities, system.caps, system.loads);
+      for (std::size_t j = 0; j < expected.size(); ++j) {
+        EXPECT_NEAR(network.Rate(static_cast<FlowIndex>(j)).value(), expected[j],
+                    1024.0 + 1e-6 * expected[j])
+            << seed << ' ' << change << ' ' << j;
+      }
+    }
+  }
+}
+
+TEST(FluidNetwork, AFlowWithoutCapacityStopsAndKeepsWhatIsLeft) {
+  const TimePoint begin;
+  const TimePoint down = begin + FromSeconds(0.25);
+  const TimePoint up = begin + FromSeconds(2.0);
+  for (bool by_cap : {false, true}) {
+    FluidNetwork network = Network({kGigabyte}, {{{0, 1.0}}});
+    (void)network.Start(0, kGigabyte, BytesPerSecond(kGigabyte), begin);
+    EXPECT_EQ(network.active_flows(), 1u);
+    const auto set = [&](double rate) {
+      by_cap ? network.SetCap(0, BytesPerSecond(rate))
+             : network.SetCapacity(0, BytesPerSecond(rate));
+    };
+    set(0.0);
+    network.Solve(down, [](FlowIndex) {});
+    EXPECT_TRUE(network.Stopped(0));
+    set(kGigabyte);
+    network.Solve(up, [](FlowIndex) {});
+    EXPECT_FALSE(network.Stopped(0));
+    EXPECT_EQ(network.FinishTime(0), up + FromSeconds(0.75));
+    (void)network.Finish(0);
+    EXPECT_EQ(network.active_flows(), 0u);
+  }
+}
+
+TEST(FluidNetwork, AFlowThatStandsForSeveralSharesAsOneOfThem) {
+  // Four like flows against a single one, all of load 1: five shares.
+  FluidNetwork network({BytesPerSecond(100.0 * kGigabyte)}, 2);
+  const std::vector<PortLoad> four = {{0, 4.0}};
+  const std::vector<PortLoad> one = {{0, 1.0}};
+  network.Describe(0, four, 1.0);
+  network.Describe(1, one, 1.0);
+  (void)network.Start(0, kGigabyte, BytesPerSecond(100.0 * kGigabyte), TimePoint());
+  (void)network.Start(1, kGigabyte, BytesPerSecond(100.0 * kGigabyte), TimePoint());
+  network.Solve(TimePoint(), [](FlowIndex) {});
+  EXPECT_NEAR(network.Rate(0).value(), 20.0 * kGigabyte, 2048.0);
+  EXPECT_NEAR(network.Rate(1).value(), 20.0 * kGigabyte, 2048.0);
+}
+
 TEST(FluidNetwork, NoPortIsOverloadedAndNoFlowCouldHaveMore) {
   for (std::uint64_t seed = 2000; seed < 2300; ++seed) {
     const System system = RandomSystem(seed);
