@@ -17,19 +17,18 @@ struct Row {
   int rows;
 };
 constexpr Row kRows[] = {
-    // INTERVALS
-    {"ampere", false, "16-bit", 0.94, 1.14, 163},
-    {"blackwell", false, "16-bit", 0.97, 1.22, 22},
-    {"blackwell", false, "fp4", 0.93, 1.07, 17},
-    {"blackwell", false, "fp8", 0.92, 1.13, 46},
-    {"blackwell", true, "16-bit", 0.91, 1.53, 21},
-    {"blackwell", true, "fp8", 0.72, 1.26, 50},
+    {"ampere", false, "16-bit", 0.93, 1.16, 205},
+    {"blackwell", false, "16-bit", 0.97, 1.11, 22},
+    {"blackwell", false, "fp4", 0.94, 1.08, 17},
+    {"blackwell", false, "fp8", 0.93, 1.10, 46},
+    {"blackwell", true, "16-bit", 0.93, 1.58, 21},
+    {"blackwell", true, "fp8", 0.73, 1.27, 50},
     {"hopper", false, "16-bit", 0.93, 1.02, 90},
-    {"hopper", false, "fp8", 0.96, 1.12, 105},
+    {"hopper", false, "fp8", 0.95, 1.12, 105},
     {"hopper", true, "16-bit", 1.00, 1.19, 17},
     {"hopper", true, "fp8", 1.08, 1.62, 18},
-    {"", false, "", 0.94, 1.11, 444},
-    {"", true, "", 0.79, 1.52, 106},
+    {"", false, "", 0.93, 1.11, 486},
+    {"", true, "", 0.79, 1.55, 106},
 };
 
 }  // namespace
