@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "sim/scenario/quantity_text.h"
 #include "sim/scenario/scenario_loader.h"
 
 namespace quadrille::tools {
@@ -42,6 +43,23 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
   const bool missing = path && !std::filesystem::exists(arguments.file, ignored);
   status = missing ? kFileTrouble : kWrongInput;
   return std::nullopt;
+}
+
+CLI::Option* AddRunTokens(CLI::App& command, std::string* text) {
+  return command
+      .add_option("--run-tokens", *text, "Extrapolate to a run of so many tokens: 15.6T, 300B")
+      ->type_name("TOKENS");
+}
+
+bool ReadRunTokens(const std::string& text, std::optional<TokenCount>* tokens) {
+  if (text.empty()) return true;
+  const scenario::Parsed<TokenCount> parsed = scenario::ParseTokens(text);
+  if (parsed && parsed->value() > 0) {
+    *tokens = *parsed;
+    return true;
+  }
+  PrintProblems({{{}, "--run-tokens: " + (parsed ? "expected more than none" : parsed.error())}});
+  return false;
 }
 
 void PrintProblems(const Diagnostics& problems) {

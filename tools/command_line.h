@@ -33,6 +33,11 @@ struct RunArguments {
 // Loads the run; on failure prints every problem on standard error and sets `status`.
 [[nodiscard]] std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status);
 
+// The option --run-tokens, and its value: absent when it was not given. False, with the problem
+// printed, when it is no number of tokens.
+CLI::Option* AddRunTokens(CLI::App& command, std::string* text);
+[[nodiscard]] bool ReadRunTokens(const std::string& text, std::optional<TokenCount>* tokens);
+
 // Prints problems one per line, with the program's name before those that carry no file.
 void PrintProblems(const Diagnostics& problems);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct PlanArguments {
 };
 
 // Adds what only a simulated step tells. False and `*status` when the step cannot be simulated.
-bool AddSimulated(const scenario::Scenario& scenario, const PlanArguments& arguments,
+bool AddSimulated(const scenario::Scenario& scenario, std::optional<TokenCount> tokens,
                   std::vector<plan::Account>* accounts, int* status) {
   simulate::SimulateOptions options;
   report::ProgressBar progress("simulating");
@@ -39,8 +40,7 @@ bool AddSimulated(const scenario::Scenario& scenario, const PlanArguments& argum
     return false;
   }
   accounts->push_back(plan::DescribeStageMemory(simulation->report));
-  if (!arguments.tokens.empty()) {
-    const Result<TokenCount> tokens = plan::ParseTokens(arguments.tokens);
+  if (tokens) {
     accounts->push_back(plan::DescribeWholeRun(scenario, simulation->report.step_time, *tokens));
   }
   return true;
@@ -48,18 +48,13 @@ bool AddSimulated(const scenario::Scenario& scenario, const PlanArguments& argum
 
 int Plan(const PlanArguments& arguments) {
   int status = kDone;
-  if (!arguments.tokens.empty()) {
-    const Result<TokenCount> tokens = plan::ParseTokens(arguments.tokens);
-    if (!tokens) {
-      PrintProblems({{{}, "--run-tokens: " + tokens.error().front().message}});
-      return kWrongInput;
-    }
-  }
+  std::optional<TokenCount> tokens;
+  if (!ReadRunTokens(arguments.tokens, &tokens)) return kWrongInput;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
   PrintProblems(scenario->warnings);
   std::vector<plan::Account> accounts = plan::Accounts(*scenario);
-  if (!arguments.without_simulation && !AddSimulated(*scenario, arguments, &accounts, &status)) {
+  if (!arguments.without_simulation && !AddSimulated(*scenario, tokens, &accounts, &status)) {
     return status;
   }
   const report::RunDescription run = simulate::DescribeRun(*scenario);
@@ -77,10 +72,7 @@ void AddPlanCommand(CLI::App& app, const std::string& executable, int& status) {
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
-  CLI::Option* tokens = command
-                            ->add_option("--run-tokens", arguments->tokens,
-                                         "Extrapolate to a run of so many tokens: 15.6T")
-                            ->type_name("TOKENS");
+  CLI::Option* tokens = AddRunTokens(*command, &arguments->tokens);
   command
       ->add_flag("--no-simulation", arguments->without_simulation,
                  "Leave out what needs a simulated step")

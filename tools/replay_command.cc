@@ -40,6 +40,7 @@ constexpr std::int64_t kPathOperations = 4'000'000;
 struct ReplayArguments {
   RunArguments run;
   std::string format = "table";
+  std::string tokens;
   std::string json_file;
   std::string html_file;
   std::string trace_file;
@@ -204,6 +205,8 @@ int Replay(const ReplayArguments& arguments) {
   }
   Phases phases;
   int status = kDone;
+  std::optional<TokenCount> run_tokens;
+  if (!ReadRunTokens(arguments.tokens, &run_tokens)) return kWrongInput;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
   phases.Loaded(*scenario);
@@ -237,7 +240,8 @@ int Replay(const ReplayArguments& arguments) {
   options.critical_path =
       arguments.critical_path || (!arguments.no_critical_path &&
                                   program::CountOperations(compiled->program) <= kPathOperations);
-  const report::RunDescription run = simulate::DescribeRun(*scenario);
+  report::RunDescription run = simulate::DescribeRun(*scenario);
+  run.run_tokens = run_tokens;
   std::unique_ptr<report::TraceWriter> trace;
   if (!arguments.trace_file.empty()) {
     Result<std::unique_ptr<report::TraceWriter>> opened =
@@ -293,6 +297,7 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));
+  AddRunTokens(*command, &arguments->tokens);
   command->add_option("--json", arguments->json_file, "Also write the JSON report to a file")
       ->type_name("FILE");
   command

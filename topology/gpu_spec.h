@@ -19,7 +19,8 @@ struct GpuSpec {
   FlopsPerSecond peak_fp8;
   FlopsPerSecond peak_fp4;
   BytesPerSecond memory_bandwidth;
-  Bytes memory_capacity;
+  Bytes memory_capacity;  // as the product is called: "80 GB"
+  Bytes memory_usable;    // what the driver lets programs allocate
 
   [[nodiscard]] FlopsPerSecond Peak(DataType type) const {
     switch (type) {

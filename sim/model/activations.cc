@@ -271,9 +271,12 @@ Tally HeadTally(const Shard& shard) {
     tally.until_weight += sizes.wide * logits;  // becomes its own gradient in place
     tally.backward_workspace = gathered + row * sizes.tokens;
   } else {
+    // The softmax stays in fp32. While it is made, the logits are there in 16 bits and once more in
+    // fp32 (NVIDIA/Megatron-LM:megatron/core/tensor_parallel/cross_entropy.py; PyTorch's
+    // cross_entropy of logits.float()).
     tally.until_input += 4.0 * logits;
     tally.held = sizes.wide * logits;
-    tally.forward_workspace = sizes.wide * logits;
+    tally.forward_workspace = (sizes.wide + 4.0) * logits;
     tally.backward_workspace = sizes.wide * logits + gathered + row * sizes.tokens;
   }
   tally.forward_workspace = std::max(tally.forward_workspace, gathered);

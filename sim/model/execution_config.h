@@ -30,6 +30,11 @@ enum class AttentionBackend : std::uint8_t {
   kTritonAlibi,  // Triton kernel with ALiBi bias, 2022-23
 };
 enum class Recomputation : std::uint8_t { kNone, kSelective, kFull };
+// Which layers full recomputation repeats (Megatron's recompute-method).
+enum class RecomputeMethod : std::uint8_t {
+  kUniform,  // every layer, in groups of recompute_layers that keep one input
+  kBlock,    // the first recompute_layers of each chunk, one by one; the others keep everything
+};
 enum class ExpertRouting : std::uint8_t { kBalanced, kLoadFactor, kHistogram, kZipf };
 enum class ExpertDispatch : std::uint8_t {
   kAllToAll,   // NCCL: every copy of a token travels
@@ -92,6 +97,8 @@ struct ExecutionConfig {
   DataType gradient_accumulation = DataType::kFp32;  // main gradient that weight gradients add into
   Recomputation recomputation = Recomputation::kNone;
   RecomputeModules recompute_modules;
+  RecomputeMethod recompute_method = RecomputeMethod::kUniform;
+  std::int32_t recompute_layers = 1;  // of full recomputation, per chunk
   NarrowStorage narrow_storage;
   // The last product of a recomputed MLP or layer, which no gradient needs, is left out: a compiler
   // that removes dead code (XLA) does so, a checkpointed module of PyTorch does not.

@@ -63,13 +63,30 @@ struct PieceParameters {
 [[nodiscard]] PieceParameters ParametersOf(const TransformerConfig& config,
                                            const Sharding& sharding, Piece piece);
 
+// Of the dense parameters, those that every TP rank holds whole and whose gradients each finds from
+// its own tokens or heads alone, so that they are summed over TP at the end of the step: with
+// sequence parallelism norms, biases behind row-parallel layers, routers, gates and latent
+// down-projections; without it the norms of queries and keys. (NVIDIA/Megatron-LM:
+// megatron/core/distributed/finalize_model_grads.py.)
+[[nodiscard]] ParameterCount PartialGradientParameters(const TransformerConfig& config,
+                                                       const Sharding& sharding, Piece piece);
+
 // The vocabulary shard of the embedding table.
 [[nodiscard]] ParameterCount TiedTableParameters(const TransformerConfig& config,
                                                  const Sharding& sharding);
 
-// Bytes that casting a piece's weights to the recipe's narrow format reads and writes (both
-// layouts), 0 without one. Once per optimizer step: microbatches share the cast weights
-// (NVIDIA/TransformerEngine: is_first_microbatch).
+// The weights of a piece that the recipe's GEMMs read in its narrow format; none without one. All
+// matrices but the router's, embedding and head; norms and biases are counted along, less than 1e-4
+// of it.
+[[nodiscard]] ParameterCount NarrowParameters(const TransformerConfig& config,
+                                              const ExecutionConfig& execution, Piece piece);
+
+// Bytes of one such weight in the narrow format, with its scales.
+[[nodiscard]] double NarrowBytesPerParameter(Recipe recipe);
+
+// Bytes that casting a piece's weights to the narrow format reads and writes (both layouts). Once
+// per optimizer step: microbatches share the cast weights (NVIDIA/TransformerEngine:
+// is_first_microbatch).
 [[nodiscard]] Bytes WeightCastBytes(const TransformerConfig& config,
                                     const ExecutionConfig& execution, Piece piece);
 

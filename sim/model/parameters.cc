@@ -13,18 +13,25 @@ std::int64_t NormParameters(const TransformerConfig& config, std::int64_t width)
   return config.normalization == Normalization::kLayerNorm ? 2 * width : width;
 }
 
+// Down-projections of latent attention and the norms behind them: whole on every TP rank.
+std::int64_t LatentReplicatedParameters(const TransformerConfig& config) {
+  const LatentAttention& latent = config.latent;
+  std::int64_t count = std::int64_t{config.hidden} * (latent.kv_rank + latent.rope_head_dim) +
+                       NormParameters(config, latent.kv_rank);
+  if (latent.query_rank > 0) {
+    count +=
+        std::int64_t{config.hidden} * latent.query_rank + NormParameters(config, latent.query_rank);
+  }
+  return count;
+}
+
 std::int64_t LatentAttentionParameters(const Shard& shard) {
   const LatentAttention& latent = shard.config.latent;
-  const std::int64_t query_outputs = shard.heads * shard.qk_head_dim;
-  std::int64_t query = shard.hidden * query_outputs;
-  if (latent.query_rank > 0) {
-    query = latent.query_rank * (shard.hidden + query_outputs) +
-            NormParameters(shard.config, latent.query_rank);
-  }
-  const std::int64_t down = shard.hidden * (latent.kv_rank + latent.rope_head_dim);
+  const std::int64_t query_inputs = latent.query_rank > 0 ? latent.query_rank : shard.hidden;
+  const std::int64_t query = query_inputs * shard.heads * shard.qk_head_dim;
   const std::int64_t up =
       latent.kv_rank * shard.heads * (latent.nope_head_dim + latent.value_head_dim);
-  return query + down + up + NormParameters(shard.config, latent.kv_rank) +
+  return LatentReplicatedParameters(shard.config) + query + up +
          shard.heads * shard.value_head_dim * shard.hidden;
 }
 
@@ -100,19 +107,58 @@ PieceParameters ParametersOf(const TransformerConfig& config, const Sharding& sh
   return {};
 }
 
-Bytes WeightCastBytes(const TransformerConfig& config, const ExecutionConfig& execution,
-                      Piece piece) {
+ParameterCount PartialGradientParameters(const TransformerConfig& config, const Sharding& sharding,
+                                         Piece piece) {
+  if (sharding.tensor == 1) return ParameterCount(0);
+  const std::int64_t norm = NormParameters(config, config.hidden);
+  const std::int64_t heads =
+      config.qk_norm && !config.latent.enabled() ? 2 * NormParameters(config, config.head_dim) : 0;
+  const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
+  const bool layer = piece.kind == PieceKind::kLayer || prediction;
+  if (!sharding.sequence_parallel) return ParameterCount(layer ? heads : 0);
+  std::int64_t count = 0;
+  if (piece.kind == PieceKind::kHead) count = norm;
+  if (piece.kind == PieceKind::kEmbedding && config.embedding_norm) count = norm;
+  if (prediction) count = 3 * norm;
+  if (layer) {
+    count += heads + norm * (config.parallel_block ? 1 : 2);
+    if (config.attention_output_bias) count += config.hidden;
+    if (config.latent.enabled()) count += LatentReplicatedParameters(config);
+    if (config.IsExpertLayer(prediction ? config.layers - 1 : piece.layer)) {
+      count += std::int64_t{config.hidden} * config.experts.experts;
+      if (config.experts.router_bias) count += config.experts.experts;
+      if (config.experts.shared_expert_gate) count += config.hidden;
+    } else if (config.mlp_bias) {
+      count += config.hidden;
+    }
+  }
+  return ParameterCount(count);
+}
+
+ParameterCount NarrowParameters(const TransformerConfig& config, const ExecutionConfig& execution,
+                                Piece piece) {
   const Shard shard(config, execution);
-  if (!shard.quantization.enabled) return Bytes(0);
-  if (piece.kind == PieceKind::kEmbedding || piece.kind == PieceKind::kHead) return Bytes(0);
+  if (!shard.quantization.enabled) return ParameterCount(0);
+  if (piece.kind == PieceKind::kEmbedding || piece.kind == PieceKind::kHead) {
+    return ParameterCount(0);
+  }
   const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
   const std::int32_t layer = prediction ? config.layers - 1 : piece.layer;
   const PieceParameters parameters = LayerParameters(shard, execution.sharding, layer);
-  // All matrices but the router's. Norms and biases are counted along, less than 1e-4 of it.
   std::int64_t weights = parameters.dense.value() + parameters.expert.value();
   if (config.IsExpertLayer(layer)) weights -= shard.hidden * config.experts.experts;
   if (prediction) weights += 2 * shard.hidden * (shard.hidden / execution.sharding.tensor);
-  return BytesOf(static_cast<double>(weights), shard.wide_bytes + 2.0 * shard.quantization.bytes);
+  return ParameterCount(weights);
+}
+
+double NarrowBytesPerParameter(Recipe recipe) { return QuantizationOf(recipe).bytes; }
+
+Bytes WeightCastBytes(const TransformerConfig& config, const ExecutionConfig& execution,
+                      Piece piece) {
+  const Shard shard(config, execution);
+  const ParameterCount weights = NarrowParameters(config, execution, piece);
+  return BytesOf(static_cast<double>(weights.value()),
+                 shard.wide_bytes + 2.0 * shard.quantization.bytes);
 }
 
 ParameterCount TiedTableParameters(const TransformerConfig& config, const Sharding& sharding) {

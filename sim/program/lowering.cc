@@ -175,18 +175,20 @@ class GroupBinder {
 
 }  // namespace
 
-const PieceCache::Entry& PieceCache::Find(model::Piece piece, std::int32_t slice) {
+const PieceCache::Entry& PieceCache::Find(model::Piece piece, std::int32_t slice, bool recomputes) {
   // What tells layers apart: experts or not, and the window of attention.
   int variant = 0;
   if (piece.kind == model::PieceKind::kLayer) {
     variant = config_.IsExpertLayer(piece.layer) ? 1 : 0;
     if (config_.sliding_window > 0) variant += 2 * (1 + piece.layer % config_.window_period);
   }
-  const std::tuple<int, int, int> key{static_cast<int>(piece.kind), variant, slice};
+  const std::tuple<int, int, int, bool> key{static_cast<int>(piece.kind), variant, slice,
+                                            recomputes};
   const auto it = entries_.find(key);
   if (it != entries_.end()) return it->second;
   model::ExecutionConfig execution = execution_;
   execution.slice = slice;
+  if (!recomputes) execution.recomputation = model::Recomputation::kNone;
   Entry entry;
   entry.operations = model::OperationsOf(config_, execution, piece);
   entry.activations = model::ActivationsOf(config_, execution, piece);
@@ -194,14 +196,15 @@ const PieceCache::Entry& PieceCache::Find(model::Piece piece, std::int32_t slice
   return entries_.emplace(key, std::move(entry)).first->second;
 }
 
-const model::PieceOperations& PieceCache::Operations(model::Piece piece, std::int32_t slice) {
-  return Find(piece, slice).operations;
+const model::PieceOperations& PieceCache::Operations(model::Piece piece, std::int32_t slice,
+                                                     bool recomputes) {
+  return Find(piece, slice, recomputes).operations;
 }
-const model::PieceActivations& PieceCache::Activations(model::Piece piece) {
-  return Find(piece, 0).activations;
+const model::PieceActivations& PieceCache::Activations(model::Piece piece, bool recomputes) {
+  return Find(piece, 0, recomputes).activations;
 }
 const model::PieceParameters& PieceCache::Parameters(model::Piece piece) {
-  return Find(piece, 0).parameters;
+  return Find(piece, 0, true).parameters;
 }
 
 Program Lower(const LoweringInput& input) {

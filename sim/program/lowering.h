@@ -39,6 +39,9 @@ struct LoweringInput {
   const HostOptions& host;
   const compute::KernelCostModel& kernels;
   const parallel::RankClasses& classes;
+  // Channels that NCCL opens for a collective and for a point-to-point exchange, for its buffers.
+  std::int32_t collective_channels = 0;
+  std::int32_t exchange_channels = 0;
   // The actions of a fused pair one after the other instead of merged.
   bool serial_pairs = false;
   // Then, what a pair lasts over what its actions last one after the other.

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedules/pipeline_schedule.h"
@@ -135,6 +136,10 @@ struct Kernel {
   bool second_of_pair = false;
   bool expert = false;  // its work is the tokens that the experts of this GPU get
 };
+
+// Components of static memory that PyTorch's allocator does not see.
+inline constexpr std::string_view kContextMemory = "CUDA context";
+inline constexpr std::string_view kCommunicationMemory = "communication buffers";
 
 struct RankProgram {
   std::vector<Lane> lanes;

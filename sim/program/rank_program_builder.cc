@@ -19,35 +19,6 @@ using schedules::ActionKind;
 using schedules::Placement;
 using schedules::Slot;
 
-// A key under which all microbatches of an action share a template.
-Slot TemplateKey(const Slot& slot) {
-  Slot key = slot;
-  key.first.microbatch = MicrobatchId(0);
-  if (key.second) key.second->microbatch = MicrobatchId(0);
-  return key;
-}
-
-PassFilter FilterOf(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward: return PassFilter::kForward;
-    case ActionKind::kBackward: return PassFilter::kBackward;
-    case ActionKind::kBackwardInput: return PassFilter::kBackwardInput;
-    case ActionKind::kBackwardWeight: return PassFilter::kBackwardWeight;
-  }
-  return PassFilter::kForward;
-}
-
-const char* LetterOf(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward: return "F";
-    case ActionKind::kBackward: return "B";
-    case ActionKind::kBackwardInput: return "I";
-    case ActionKind::kBackwardWeight: return "W";
-  }
-  return "?";
-}
-
-bool IsBackward(ActionKind kind) { return kind != ActionKind::kForward; }
 // The action after which a chunk's weight gradients of a microbatch are complete.
 bool CompletesGradients(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
@@ -70,7 +41,8 @@ RankProgramBuilder::RankProgramBuilder(const LoweringInput& input, PieceCache& p
   context_.serial_pairs = input.serial_pairs;
   context_.defer_weight_gradient = input.overlap.delay_weight_gradient;
   context_.pair_scale = input.pair_scale;
-  context_.gather_ahead = input.overlap.fsdp_prefetch;
+  context_.gather_ahead = input.overlap.parameter_gather ? input.overlap.fsdp_prefetch : 0;
+  context_.wait_for_reduce = !input.overlap.gradient_reduce;
   const network::GroupPlacement expert_group = [&] {
     const parallel::ProcessGroups groups = input.ranks.GroupsOf(Axis::kExpert);
     return input.placement_of(groups.groups.front());
@@ -171,16 +143,17 @@ void RankProgramBuilder::AddDataLanes() {
 
 bool RankProgramBuilder::IsFlat(LaneIndex lane) const {
   const Lane& l = program_.lanes[lane];
-  const bool fully_sharded = input_.ranks.config().sharding == DataSharding::kFull;
+  const DataSharding sharding = input_.ranks.config().sharding;
   switch (l.kind) {
     case LaneKind::kCompute:
     case LaneKind::kTensor:
     case LaneKind::kContext:
     case LaneKind::kExpert:
     case LaneKind::kModel: return false;
-    case LaneKind::kParameterGather:
+    case LaneKind::kParameterGather: return sharding != DataSharding::kFull || GathersAhead();
     case LaneKind::kGradientReduce:
-      return !(fully_sharded && l.axis == Axis::kData) || GathersAhead();
+      return (sharding != DataSharding::kFull && sharding != DataSharding::kGradient) ||
+             GathersAhead();
     default: return true;
   }
 }
@@ -217,83 +190,6 @@ ChunkParameters RankProgramBuilder::ParametersOf(ChunkId chunk) {
   return result;
 }
 
-ActionBody RankProgramBuilder::BodyOf(const Action& action) {
-  ActionBody body;
-  body.filter = FilterOf(action.kind);
-  const parallel::ParallelConfig& p = input_.ranks.config();
-  const bool sharded =
-      p.sharding == DataSharding::kFull && GroupSize(Axis::kData) > 1 && !GathersAhead();
-  const double weight = 2.0;
-  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
-  for (const model::Piece& piece : PiecesOf(action.chunk)) {
-    const model::PieceOperations& operations = pieces_.Operations(piece, action.slice);
-    PieceBody entry;
-    entry.operations = IsBackward(action.kind) ? &operations.backward : &operations.forward;
-    entry.layer = piece.kind == model::PieceKind::kLayer ? piece.layer : -1;
-    if (sharded) {
-      const ParameterCount parameters = pieces_.Parameters(piece).dense;
-      if (!IsBackward(action.kind) || input_.overlap.fsdp_reshard_after_forward) {
-        entry.gather = BytesOf(parameters, weight);
-      }
-      if (CompletesGradients(action.kind)) entry.reduce = BytesOf(parameters, gradient);
-    }
-    body.pieces.push_back(entry);
-  }
-  if (IsBackward(action.kind)) std::reverse(body.pieces.begin(), body.pieces.end());
-  return body;
-}
-
-// What an action allocates when it begins and frees when it ends, per microbatch and slice.
-void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& result) {
-  Bytes stored{0};
-  Bytes at_weight{0};
-  Bytes held{0};
-  Bytes forward_peak{0};
-  Bytes backward_peak{0};
-  for (const model::Piece& piece : PiecesOf(action.chunk)) {
-    const model::PieceActivations& a = pieces_.Activations(piece);
-    stored += a.stored;
-    at_weight += a.released_at_weight_gradient;
-    held += a.held_for_weight_gradient;
-    forward_peak = std::max(forward_peak, a.forward_workspace);
-    backward_peak = std::max(backward_peak, a.backward_workspace);
-  }
-  switch (action.kind) {
-    case ActionKind::kForward:
-      if (!input_.execution.forward_only) result.allocated += stored;
-      result.workspace += forward_peak;
-      break;
-    case ActionKind::kBackward:
-      result.freed += stored;
-      result.workspace += backward_peak;
-      break;
-    case ActionKind::kBackwardInput:
-      result.freed += stored - at_weight;
-      result.allocated += held;
-      result.workspace += backward_peak;
-      break;
-    case ActionKind::kBackwardWeight: result.freed += at_weight + held; break;
-  }
-}
-
-RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot) {
-  std::string name =
-      fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
-  ActionTemplate result;
-  const ActionBody first = BodyOf(slot.first);
-  AccountMemory(slot.first, result);
-  if (!slot.second) {
-    result.built =
-        BuildActionTemplate(context_, std::move(name), first, nullptr, shapes_, program_);
-    return result;
-  }
-  const ActionBody second = BodyOf(*slot.second);
-  AccountMemory(*slot.second, result);
-  name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
-  result.built = BuildActionTemplate(context_, std::move(name), first, &second, shapes_, program_);
-  return result;
-}
-
 // ---- segments ----
 
 void RankProgramBuilder::AddSegment(Segment segment, Duration launch_total) {
@@ -304,29 +200,6 @@ void RankProgramBuilder::AddSegment(Segment segment, Duration launch_total) {
 
 std::uint32_t RankProgramBuilder::SegmentOf(std::int32_t slot) const {
   return static_cast<std::uint32_t>(slot) + (input_.execution.forward_only ? 0u : 1u);
-}
-
-void RankProgramBuilder::AddActions() {
-  for (const Slot& slot : Slots()) {
-    auto it = templates_.find(TemplateKey(slot));
-    if (it == templates_.end()) {
-      it = templates_.emplace(TemplateKey(slot), MakeActionTemplate(slot)).first;
-    }
-    const ActionTemplate& action = it->second;
-    slot_templates_.push_back(&action);
-    slot_begin_.push_back(compute_count_);
-    compute_count_ += static_cast<std::int32_t>(
-        program_.templates[action.built.index].lane_begin[kComputeLane + 1]);
-    Segment segment;
-    segment.body = action.built.index;
-    segment.slot = slot;
-    segment.allocated_at_begin = action.allocated;
-    segment.freed_at_end = action.freed;
-    segment.workspace = action.workspace;
-    AddSegment(segment, action.built.launch_total);
-  }
-  slot_begin_.push_back(compute_count_);
-  slot_entry_waits_.resize(Slots().size());
 }
 
 std::int32_t RankProgramBuilder::BeginCount(std::int32_t slot) const {
@@ -487,10 +360,9 @@ void RankProgramBuilder::CountLanes() {
     } else if (segment.role == SegmentRole::kOptimizer) {
       for (std::size_t lane = 1; lane < lanes; ++lane) {
         const auto index = static_cast<LaneIndex>(lane);
-        const LaneKind kind = program_.lanes[lane].kind;
-        if (!IsFlat(index) && kind != LaneKind::kModel && counts[lane] > 0) {
-          optimizer_waits_.push_back({index, counts[lane]});
-        }
+        // What actions put there; the segment's own transfers come after its begin.
+        const std::int32_t before = program_.base_counts[s * lanes + lane];
+        if (!IsFlat(index) && before > 0) optimizer_waits_.push_back({index, before});
       }
       program_.entry_waits.insert(program_.entry_waits.end(), optimizer_waits_.begin(),
                                   optimizer_waits_.end());

@@ -20,8 +20,10 @@ class PieceCache {
  public:
   PieceCache(const model::TransformerConfig& config, const model::ExecutionConfig& execution)
       : config_(config), execution_(execution) {}
-  const model::PieceOperations& Operations(model::Piece piece, std::int32_t slice = 0);
-  const model::PieceActivations& Activations(model::Piece piece);
+  // `recomputes` false: as if nothing were recomputed in full.
+  const model::PieceOperations& Operations(model::Piece piece, std::int32_t slice = 0,
+                                           bool recomputes = true);
+  const model::PieceActivations& Activations(model::Piece piece, bool recomputes = true);
   const model::PieceParameters& Parameters(model::Piece piece);
 
  private:
@@ -31,10 +33,10 @@ class PieceCache {
     model::PieceParameters parameters;
   };
   // Layers that differ in nothing but their number share an entry.
-  const Entry& Find(model::Piece piece, std::int32_t slice);
+  const Entry& Find(model::Piece piece, std::int32_t slice, bool recomputes);
   const model::TransformerConfig& config_;
   const model::ExecutionConfig& execution_;
-  std::map<std::tuple<int, int, int>, Entry> entries_;
+  std::map<std::tuple<int, int, int, bool>, Entry> entries_;
 };
 
 // `parameters` at so many bytes each, rounded to the nearest byte.
@@ -55,6 +57,12 @@ class RankProgramBuilder {
     Bytes freed;
     Bytes workspace;
   };
+  // What full recomputation does with a piece of a chunk.
+  struct PieceRecompute {
+    bool recomputes = true;    // false: its activations are kept
+    std::size_t first = 0;     // first piece of the group that is repeated together
+    std::size_t in_group = 1;  // pieces of that group; 1 where a piece repeats itself
+  };
   // One instruction of a flat lane, with absolute waits.
   struct FlatInstruction {
     Instruction instruction;
@@ -69,8 +77,12 @@ class RankProgramBuilder {
   [[nodiscard]] std::vector<model::Piece> PiecesOf(ChunkId chunk) const;
   [[nodiscard]] bool HoldsTiedCopy(ChunkId chunk, model::Piece piece) const;
   [[nodiscard]] ChunkParameters ParametersOf(ChunkId chunk);
-  [[nodiscard]] ActionBody BodyOf(const schedules::Action& action);
-  [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot);
+  [[nodiscard]] std::vector<PieceRecompute> RecomputePlan(
+      const std::vector<model::Piece>& pieces) const;
+  // `gathers`: sharded weights are not resident when a forward begins.
+  [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, bool gathers);
+  [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, bool gathers);
+  [[nodiscard]] bool KeepsGatheredWeights() const;
   void AccountMemory(const schedules::Action& action, ActionTemplate& result);
 
   void AddPrologue();
@@ -95,8 +107,13 @@ class RankProgramBuilder {
   void AddSegment(Segment segment, Duration launch_total);
   void CountLanes();
   void AddStaticMemory();
+  void AddWeightMemory();
+  void AddShardingBuffers();
+  void AddMemoryOutsideTheAllocator();
 
   [[nodiscard]] bool IsFlat(LaneIndex lane) const;
+  // Where the reduction of a sharded gradient of `slot` completes on a lane that actions write to.
+  [[nodiscard]] Wait ReducedIn(LaneIndex lane, std::int32_t slot) const;
   // Absolute compute-lane counts at the beginning (after kBegin) and at the end of a slot's
   // segment.
   [[nodiscard]] std::int32_t BeginCount(std::int32_t slot) const;
@@ -116,6 +133,9 @@ class RankProgramBuilder {
   [[nodiscard]] Duration OwnerBroadcasts() const;
   [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;
   [[nodiscard]] double ParameterShards(model::Axis axis) const;
+  [[nodiscard]] ParameterCount PartialGradientParameters() const;
+  [[nodiscard]] double WeightBytes() const;
+  [[nodiscard]] double OptimizerStateBytes() const;
 
   const LoweringInput& input_;
   PieceCache& pieces_;
@@ -124,7 +144,8 @@ class RankProgramBuilder {
   std::int32_t pipeline_rank_;
   RankProgram program_;
   TemplateContext context_;
-  std::map<schedules::Slot, ActionTemplate> templates_;  // keyed with microbatches zeroed
+  // Keyed with microbatches zeroed, and by whether a forward gathers its weights.
+  std::map<std::pair<schedules::Slot, bool>, ActionTemplate> templates_;
   std::vector<const ActionTemplate*> slot_templates_;
   std::vector<std::int32_t> slot_begin_;  // absolute compute count before each slot
   std::vector<std::vector<Wait>> slot_entry_waits_;

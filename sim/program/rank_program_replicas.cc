@@ -14,22 +14,8 @@ using model::OperationKind;
 using model::Pass;
 using parallel::DataSharding;
 
-// Bytes per parameter that Adam reads and writes besides the gradient: fp32 weight, first and
-// second moment (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/adam.cu).
-double AdamBytes(const OptimizerOptions& optimizer) {
-  return 4.0 + 2.0 * BytesPerElement(optimizer.moments_dtype);
-}
-
-// What forward and backward read: a 16-bit copy beside the fp32 master, or in fp32 the weight
-// itself, which has no other master.
-struct WeightBytes {
-  double weight = 2.0;
-  double copy = 2.0;  // of it, what Adam writes beside the fp32 weight
-};
-WeightBytes WeightBytesOf(Recipe recipe) {
-  if (recipe == Recipe::kFp32) return {.weight = 4.0, .copy = 0.0};
-  return {};
-}
+// Adam reads and writes the optimizer state, reads the gradient and writes the weight
+// (NVIDIA/TransformerEngine:transformer_engine/common/multi_tensor/adam.cu).
 constexpr std::int32_t kOptimizerKernels = 4;
 
 }  // namespace
@@ -176,6 +162,16 @@ void RankProgramBuilder::PlanParameterGather() {
   }
 }
 
+Wait RankProgramBuilder::ReducedIn(LaneIndex lane, std::int32_t slot) const {
+  std::int32_t count = 0;
+  for (std::int32_t s = 0; s <= slot; ++s) {
+    const Template& body =
+        program_.templates[slot_templates_[static_cast<std::size_t>(s)]->built.index];
+    count += static_cast<std::int32_t>(body.lane_begin[lane + 1u] - body.lane_begin[lane]);
+  }
+  return {lane, count};
+}
+
 void RankProgramBuilder::PlanGradientReduce() {
   const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
   const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
@@ -187,6 +183,7 @@ void RankProgramBuilder::PlanGradientReduce() {
   const bool two_copies = input_.schedule.placement == schedules::Placement::kBidirectional;
   struct Fired {
     std::int32_t count;
+    std::int32_t slot;
     StageId stage;
     Bytes bytes;
   };
@@ -218,7 +215,7 @@ void RankProgramBuilder::PlanGradientReduce() {
       if (firing == last && done < ends.size() && done > 0) {
         count = slot_begin_[static_cast<std::size_t>(firing)] + ends[done - 1];
       }
-      reductions.push_back({count, input_.schedule.StageOf(pipeline_rank_, ChunkId(chunk)),
+      reductions.push_back({count, firing, input_.schedule.StageOf(pipeline_rank_, ChunkId(chunk)),
                             BytesOf(bucket.parameters, gradient)});
     }
   }
@@ -227,8 +224,13 @@ void RankProgramBuilder::PlanGradientReduce() {
   std::stable_sort(reductions.begin(), reductions.end(), [&](const Fired& a, const Fired& b) {
     return two_copies ? a.stage < b.stage : a.count < b.count;
   });
+  // Sharded gradients are reduced in the actions themselves; what is left here is their shards.
+  const int shards = FindLane(program_, LaneKind::kGradientReduce, Axis::kData);
+  const bool in_actions = shards >= 0 && !IsFlat(static_cast<LaneIndex>(shards));
+  const std::int64_t in_group = sharded ? GroupSize(Axis::kData) : 1;
   for (const Fired& reduction : reductions) {
     std::vector<Wait> ready = {{kComputeLane, reduction.count}};
+    if (in_actions) ready.push_back(ReducedIn(static_cast<LaneIndex>(shards), reduction.slot));
     const auto then = [&](LaneKind kind, Axis axis, CollectiveKind collective, Bytes bytes,
                           const std::string& what) {
       const int lane = FindLane(program_, kind, axis);
@@ -245,14 +247,14 @@ void RankProgramBuilder::PlanGradientReduce() {
     };
     // The two holders of a stage add their gradients first; then shards within a group, then
     // between groups.
-    then(LaneKind::kReplica, Axis::kBidirectional, CollectiveKind::kAllReduce, reduction.bytes,
+    then(LaneKind::kReplica, Axis::kBidirectional, CollectiveKind::kAllReduce,
+         in_actions ? Bytes(reduction.bytes.value() / in_group) : reduction.bytes,
          "all-reduce gradients between stage copies");
     then(LaneKind::kGradientReduce, Axis::kData,
          sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce, reduction.bytes,
          program_.operations[name].name);
     then(LaneKind::kReplica, Axis::kDataReplica, CollectiveKind::kAllReduce,
-         Bytes(reduction.bytes.value() / (sharded ? GroupSize(Axis::kData) : 1)),
-         "all-reduce gradients between shard groups");
+         Bytes(reduction.bytes.value() / in_group), "all-reduce gradients between shard groups");
   }
   PlanTiedEmbedding();
 }
@@ -276,7 +278,7 @@ void RankProgramBuilder::PlanTiedEmbedding() {
 
 void RankProgramBuilder::PlanExpertGradientReduce() {
   const int lane = FindLane(program_, LaneKind::kGradientReduce, Axis::kExpertData);
-  if (lane < 0) return;
+  if (lane < 0 || !IsFlat(static_cast<LaneIndex>(lane))) return;
   const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
   const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
   const std::vector<std::int32_t> backwards = SlotsOf(true, -1);
@@ -307,14 +309,25 @@ void RankProgramBuilder::PlanExpertGradientReduce() {
   }
 }
 
+ParameterCount RankProgramBuilder::PartialGradientParameters() const {
+  ParameterCount count{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
+      count += model::PartialGradientParameters(input_.model, input_.execution.sharding, piece);
+    }
+  }
+  return count;
+}
+
 double RankProgramBuilder::ParameterShards(Axis axis) const {
   const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
   return sharded ? static_cast<double>(GroupSize(axis)) : 1.0;
 }
 
 Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {
-  const double per_parameter = 2.0 * AdamBytes(input_.optimizer) +
-                               WeightBytesOf(input_.execution.recipe).copy +
+  // A 16-bit weight is only written; an fp32 one is its own master, read and written.
+  const double weight = input_.execution.recipe == Recipe::kFp32 ? 2.0 : 1.0;
+  const double per_parameter = 2.0 * OptimizerStateBytes() + weight * WeightBytes() +
                                BytesPerElement(input_.optimizer.gradient_dtype);
   const Bytes bytes = BytesOf(dense, per_parameter / ParameterShards(Axis::kData)) +
                       BytesOf(expert, per_parameter / ParameterShards(Axis::kExpertData));
@@ -333,7 +346,7 @@ void RankProgramBuilder::AddOptimizer() {
   TemplateWriter writer(program_, context_.host_launch);
   Instruction begin;
   begin.kind = InstructionKind::kBegin;
-  writer.Emit(begin, {});
+  const Wait begun{kComputeLane, writer.Emit(begin, {})};
   const auto emit = [&](const char* name, const Kernel& kernel, std::vector<Wait> waits) {
     Instruction instruction;
     instruction.operation =
@@ -342,13 +355,29 @@ void RankProgramBuilder::AddOptimizer() {
     program_.kernels.push_back(kernel);
     return writer.Emit(instruction, std::move(waits));
   };
+  // Gradients of weights that every TP rank holds whole, each summed over its own tokens.
+  const int tensor = FindLane(program_, LaneKind::kTensor, Axis::kTensor);
+  const ParameterCount partial = PartialGradientParameters();
+  std::vector<Wait> before_norm;
+  if (tensor >= 0 && partial.value() > 0) {
+    network::TransferShape shape;
+    shape.collective = {CollectiveKind::kAllReduce, Axis::kTensor,
+                        BytesOf(partial, BytesPerElement(input_.optimizer.gradient_dtype))};
+    Instruction instruction;
+    instruction.kind = InstructionKind::kTransfer;
+    instruction.lane = static_cast<LaneIndex>(tensor);
+    instruction.operation = NameOf(program_, "all-reduce replicated gradients",
+                                   OperationKind::kCollective, Pass::kForward, true);
+    instruction.cost = shapes_.IndexOf(shape);
+    before_norm.push_back({instruction.lane, writer.Emit(instruction, {begun})});
+  }
   const int norm = FindLane(program_, LaneKind::kModel, Axis::kModel);
-  std::vector<Wait> before_step;
+  std::vector<Wait> before_step = before_norm;
   if (input_.optimizer.gradient_norm) {
     const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
     const Bytes read = BytesOf(dense, gradient / ParameterShards(Axis::kData)) +
                        BytesOf(expert, gradient / ParameterShards(Axis::kExpertData));
-    const std::int32_t local = emit("gradient norm", OptimizerKernel(read, 2), {});
+    const std::int32_t local = emit("gradient norm", OptimizerKernel(read, 2), before_norm);
     if (norm >= 0 && !input_.optimizer.post_validation) {
       network::TransferShape shape;
       shape.collective = {CollectiveKind::kAllReduce, Axis::kModel, Bytes(8)};
@@ -393,34 +422,6 @@ void RankProgramBuilder::AddOptimizer() {
   segment.body = writer.Close("optimizer");
   segment.host_waits = input_.optimizer.gradient_norm && !input_.optimizer.post_validation;
   AddSegment(segment, total);
-}
-
-void RankProgramBuilder::AddStaticMemory() {
-  ParameterCount dense{0};
-  ParameterCount expert{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    dense += chunk.total.dense;
-    expert += chunk.total.expert;
-  }
-  const DataSharding sharding = input_.ranks.config().sharding;
-  const auto bytes = [&](double per_parameter, bool sharded) {
-    const double d = sharded ? GroupSize(Axis::kData) : 1.0;
-    const double e = sharded ? GroupSize(Axis::kExpertData) : 1.0;
-    return BytesOf(dense, per_parameter / d) + BytesOf(expert, per_parameter / e);
-  };
-  const auto add = [&](const char* component, Bytes size) {
-    program_.static_memory.push_back({component, size});
-  };
-  const WeightBytes held = WeightBytesOf(input_.execution.recipe);
-  add("weights", bytes(held.weight, sharding == DataSharding::kFull));
-  if (input_.execution.forward_only) return;
-  const bool shard_gradients =
-      (sharding == DataSharding::kFull && !GathersAhead()) || sharding == DataSharding::kGradient;
-  add("gradients", bytes(BytesPerElement(input_.optimizer.gradient_dtype), shard_gradients));
-  // The fp32 weight is a state of the optimizer where there is a copy of it.
-  const double states = AdamBytes(input_.optimizer) - (held.copy > 0.0 ? 0.0 : held.weight);
-  add("optimizer states", bytes(states, sharding != DataSharding::kNone));
 }
 
 }  // namespace quadrille::program

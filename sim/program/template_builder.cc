@@ -101,7 +101,7 @@ class ActionStream {
     Duration sum{0};
     for (std::size_t i = next_; i < Operations().size(); ++i) {
       const Operation& op = Operations()[i];
-      if (!Selected(body_.filter, op.pass)) continue;
+      if (!Selects(op.pass)) continue;
       if (op.kind == OperationKind::kCollective) break;
       sum += KernelOf(op).duration;
     }
@@ -147,7 +147,7 @@ class ActionStream {
       joins_.clear();
       for (std::size_t lane = 1; lane < program_.lanes.size(); ++lane) {
         const auto index = static_cast<LaneIndex>(lane);
-        if (own_counts_[index] > 0 && !IsShardLane(index))
+        if (own_counts_[index] > 0 && !RunsAhead(index))
           joins_.push_back({index, own_counts_[index]});
       }
       entry_count_ = own_counts_[kComputeLane];
@@ -162,47 +162,55 @@ class ActionStream {
   }
 
   void LeavePiece() {
-    piece_ends_.push_back(writer_.Count(kComputeLane));
     const PieceBody& piece = body_.pieces[piece_];
-    const int lane = FindLane(program_, LaneKind::kGradientReduce, model::Axis::kData);
-    if (body_.filter != PassFilter::kForward && piece.reduce.value() > 0 && lane >= 0) {
-      EmitShard(model::CollectiveKind::kReduceScatter, piece.reduce, "reduce-scatter gradients",
-                static_cast<LaneIndex>(lane), {{kComputeLane, own_counts_[kComputeLane]}});
+    if (!piece.recompute_only) piece_ends_.push_back(writer_.Count(kComputeLane));
+    if (body_.filter != PassFilter::kForward) {
+      const std::vector<Wait> done = {{kComputeLane, own_counts_[kComputeLane]}};
+      const auto reduce = [&](model::Axis axis, Bytes bytes, const char* name) {
+        const int lane = FindLane(program_, LaneKind::kGradientReduce, axis);
+        if (bytes.value() == 0 || lane < 0) return;
+        EmitShard({model::CollectiveKind::kReduceScatter, axis, bytes}, name,
+                  static_cast<LaneIndex>(lane), done);
+      };
+      reduce(model::Axis::kData, piece.reduce, "reduce-scatter gradients");
+      reduce(model::Axis::kExpertData, piece.expert_reduce, "reduce-scatter expert gradients");
     }
     ++piece_;
   }
 
   // Lanes of sharded parameters and gradients run ahead or behind; no border waits for them.
-  [[nodiscard]] bool IsShardLane(LaneIndex lane) const {
-    return program_.lanes[lane].kind == LaneKind::kParameterGather ||
-           program_.lanes[lane].kind == LaneKind::kGradientReduce;
+  [[nodiscard]] bool RunsAhead(LaneIndex lane) const {
+    const LaneKind kind = program_.lanes[lane].kind;
+    return kind == LaneKind::kParameterGather ||
+           (kind == LaneKind::kGradientReduce && !context_.wait_for_reduce);
   }
 
   // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits
   // for its own.
   void GatherAhead() {
-    const int lane = FindLane(program_, LaneKind::kParameterGather, model::Axis::kData);
-    if (lane < 0 || body_.filter == PassFilter::kBackwardWeight) return;
+    if (body_.filter == PassFilter::kBackwardWeight) return;
     const std::size_t ahead = piece_ + static_cast<std::size_t>(context_.gather_ahead);
     while (gathered_ < body_.pieces.size() && gathered_ <= ahead) {
       const PieceBody& piece = body_.pieces[gathered_++];
-      if (piece.gather.value() == 0) {
-        gather_counts_.push_back(0);
-        continue;
-      }
-      EmitShard(model::CollectiveKind::kAllGather, piece.gather, "all-gather parameters",
-                static_cast<LaneIndex>(lane), {{kComputeLane, entry_count_}});
-      gather_counts_.push_back(own_counts_[static_cast<std::size_t>(lane)]);
+      std::vector<Wait>& own = gathers_.emplace_back();
+      const auto gather = [&](model::Axis axis, Bytes bytes, const char* name) {
+        const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
+        if (bytes.value() == 0 || lane < 0) return;
+        const auto index = static_cast<LaneIndex>(lane);
+        EmitShard({model::CollectiveKind::kAllGather, axis, bytes}, name, index,
+                  {{kComputeLane, entry_count_}});
+        own.push_back({index, own_counts_[index]});
+      };
+      gather(model::Axis::kData, piece.gather, "all-gather parameters");
+      gather(model::Axis::kExpertData, piece.expert_gather, "all-gather expert parameters");
     }
-    if (gather_counts_[piece_] > 0) {
-      joins_.push_back({static_cast<LaneIndex>(lane), gather_counts_[piece_]});
-    }
+    joins_.insert(joins_.end(), gathers_[piece_].begin(), gathers_[piece_].end());
   }
 
-  void EmitShard(model::CollectiveKind kind, Bytes bytes, const char* name, LaneIndex lane,
+  void EmitShard(const model::CollectiveShape& collective, const char* name, LaneIndex lane,
                  const std::vector<Wait>& waits) {
     network::TransferShape shape;
-    shape.collective = {kind, model::Axis::kData, bytes};
+    shape.collective = collective;
     Instruction instruction;
     instruction.kind = InstructionKind::kTransfer;
     instruction.lane = lane;
@@ -214,8 +222,14 @@ class ActionStream {
     Emit(instruction, waits, context_.transfer_time ? context_.transfer_time(shape) : Duration(0));
   }
 
+  // Whether the action runs operations of `pass` in the current piece.
+  [[nodiscard]] bool Selects(Pass pass) const {
+    if (body_.pieces[piece_].recompute_only && pass != Pass::kRecompute) return false;
+    return Selected(body_.filter, pass);
+  }
+
   void SkipUnselected() {
-    while (next_ < Operations().size() && !Selected(body_.filter, Current().pass)) ++next_;
+    while (next_ < Operations().size() && !Selects(Current().pass)) ++next_;
   }
 
   void Advance() {
@@ -384,7 +398,7 @@ class ActionStream {
       return std::nullopt;
     std::size_t following = next_ + 1;
     const std::vector<Operation>& operations = Operations();
-    while (following < operations.size() && !Selected(body_.filter, operations[following].pass)) {
+    while (following < operations.size() && !Selects(operations[following].pass)) {
       ++following;
     }
     if (following >= operations.size()) return std::nullopt;
@@ -420,8 +434,8 @@ class ActionStream {
   std::vector<Wait> joins_;
   std::vector<std::optional<Wait>> completed_;
   std::vector<std::int32_t> piece_ends_;
-  std::size_t gathered_ = 0;                 // pieces whose gather is posted
-  std::vector<std::int32_t> gather_counts_;  // by piece; 0 where parameters are resident
+  std::size_t gathered_ = 0;                // pieces whose gathers are posted
+  std::vector<std::vector<Wait>> gathers_;  // by piece; none where parameters are resident
   // A ring all-gather whose GEMM is still to come: its index, its number of chunks, and what its
   // input waits for.
   std::int32_t ring_ = -1;
@@ -567,8 +581,9 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
   if (second != nullptr) {
     ActionStream other(context, *second, shapes, program, writer, finish, scale, true);
     const auto reduces = [](const ActionBody& body) {
-      return std::any_of(body.pieces.begin(), body.pieces.end(),
-                         [](const PieceBody& piece) { return piece.reduce.value() > 0; });
+      return std::any_of(body.pieces.begin(), body.pieces.end(), [](const PieceBody& piece) {
+        return piece.reduce.value() > 0 || piece.expert_reduce.value() > 0;
+      });
     };
     if (context.defer_weight_gradient && !reduces(first) && !reduces(*second)) {
       leading.Defer();

@@ -45,10 +45,14 @@ enum class PassFilter : std::uint8_t { kForward, kBackward, kBackwardInput, kBac
 struct PieceBody {
   const std::vector<model::Operation>* operations = nullptr;
   std::int32_t layer = -1;
-  // Fully sharded parameters (ZeRO-3, FSDP): gathered before the piece runs, and in backward
-  // reduced after it. No bytes: the parameters are resident.
+  // Fully sharded parameters (ZeRO-3, FSDP): gathered before the piece runs. Sharded gradients
+  // (ZeRO-2 and 3): reduced after its backward. No bytes: they are resident.
   Bytes gather;
   Bytes reduce;
+  Bytes expert_gather{0};  // the same of expert weights, over their own groups
+  Bytes expert_reduce{0};
+  // Only the recomputation of the list runs; its backward follows as a piece of its own.
+  bool recompute_only = false;
 };
 
 // One action's operations, in order: what one stream of a fused pair executes.
@@ -66,6 +70,7 @@ struct TemplateContext {
   double pair_scale = 1.0;    // of serial pairs: every operation lasts so many times its own time
   bool defer_weight_gradient = false;  // in pairs, to where the compute lane would wait
   std::int32_t gather_ahead = 1;       // pieces gathered before they are needed (FSDP's prefetch)
+  bool wait_for_reduce = false;  // the next piece waits for this one's gradients to be reduced
   // Alone time of a transfer, for the static order of a fused pair only.
   std::function<Duration(const network::TransferShape&)> transfer_time;
 };
@@ -73,7 +78,7 @@ struct TemplateContext {
 struct BuiltTemplate {
   std::uint32_t index = 0;
   // Compute-lane count at the end of each piece, in execution order, relative to the template's
-  // start.
+  // start. Pieces that only recompute are left out.
   std::vector<std::int32_t> piece_ends;
   Duration launch_total{0};
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sim/base/units.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/compute/kernel_cost.h"
+#include "sim/metrics/published_figure.h"
 #include "sim/model/execution_config.h"
 #include "sim/model/transformer_config.h"
 #include "sim/network/collective_constants.h"
@@ -70,6 +72,14 @@ struct RunDescription {
   std::vector<std::pair<std::string, std::string>> values;
 
   MeasuredSpread spread;
+
+  std::vector<metrics::PublishedFigure> published;  // of the run as its file has it
+  bool overridden = false;                          // it runs otherwise than its file has it
+  std::optional<TokenCount> run_tokens;             // extrapolate to a run of so many
+
+  [[nodiscard]] metrics::RunSize size() const {
+    return {model, execution.sequence_length, global_batch, parallel.world_size()};
+  }
 
   // Where each constant comes from.
   std::vector<compute::ConstantSource> compute_constants;

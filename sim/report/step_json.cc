@@ -7,6 +7,7 @@
 #include "sim/report/critical_path_text.h"
 #include "sim/report/link_text.h"
 #include "sim/report/number_text.h"
+#include "sim/report/published_text.h"
 #include "sim/report/step_spread.h"
 #include "sim/report/version.h"
 
@@ -179,6 +180,34 @@ Json SpreadJson(const MeasuredSpread& spread, const StepReport& report) {
           {"of", spread.basis}};
 }
 
+Json PublishedJson(const RunDescription& run, const StepReport& report) {
+  Json json = Json::array();
+  for (const PublishedRow& row : PublishedRows(run, report)) {
+    Json figure = {{"figure", NameOf(row.figure.kind)},
+                   {"predicted", row.predicted},
+                   {"published", row.figure.value}};
+    if (row.figure.tokens.value() > 0) figure["tokens"] = row.figure.tokens.value();
+    figure["source"] = row.figure.source;
+    if (!row.figure.note.empty()) figure["note"] = row.figure.note;
+    json.push_back(std::move(figure));
+  }
+  return json;
+}
+
+Json WholeRunJson(const RunDescription& run, const StepReport& report) {
+  if (!run.run_tokens) return nullptr;
+  const metrics::WholeRun whole =
+      metrics::ExtrapolateRun(run.size(), report.step_time, *run.run_tokens);
+  return {{"tokens", whole.tokens.value()},
+          {"steps", whole.steps},
+          {"days", whole.days},
+          {"gpu_hours", whole.gpu_hours},
+          {"flops",
+           {{"6nd", whole.flops_6nd.value()},
+            {"causal", whole.flops_causal.value()},
+            {"full", whole.flops_full.value()}}}};
+}
+
 }  // namespace
 
 std::string RenderJson(const RunDescription& run, const StepReport& report) {
@@ -211,6 +240,8 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
       {"simulated_ranks", report.simulated_ranks},
       {"microbatches", report.microbatches},
       {"scenario", ScenarioJson(run)},
+      {"published", PublishedJson(run, report)},
+      {"whole_run", WholeRunJson(run, report)},
       {"assumptions", AssumptionsJson(run)},
       {"warnings", run.warnings},
       {"version", Version()},

@@ -13,6 +13,7 @@
 #include "sim/report/critical_path_text.h"
 #include "sim/report/link_text.h"
 #include "sim/report/number_text.h"
+#include "sim/report/published_text.h"
 #include "sim/report/step_spread.h"
 #include "sim/report/version.h"
 
@@ -345,6 +346,7 @@ std::string RenderIdentity(const StepReport& report, const TableStyle& style) {
 std::string RenderTable(const RunDescription& run, const StepReport& report,
                         const TableStyle& style) {
   return RenderHeader(run, style) + RenderHeadline(run, report, style) +
+         RenderPublishedFigures(run, report, style) + RenderWholeRun(run, report, style) +
          RenderSteps(report.steps, style) + RenderBubble(report, style) +
          RenderCommunication(report, style) + RenderLinks(report.links, style) +
          RenderStates(report, style) + RenderWaterfall(report, style) +

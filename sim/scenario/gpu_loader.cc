@@ -172,6 +172,14 @@ void LoadSpec(MapReader& reader, topology::GpuSpec* gpu, std::vector<SourceNote>
   ReadSourced(reader, "peak_fp4", &gpu->peak_fp4, notes, Zero::kAllowed);
   ReadSourced(reader, "memory_bandwidth", &gpu->memory_bandwidth, notes);
   ReadSourced(reader, "memory_capacity", &gpu->memory_capacity, notes);
+  gpu->memory_usable = gpu->memory_capacity;
+  if (reader.Has("memory_usable")) {
+    ReadSourced(reader, "memory_usable", &gpu->memory_usable, notes);
+    // Capacities are called by powers of 1000 and made by powers of 1024, a tenth at most.
+    if (gpu->memory_usable > Scale(gpu->memory_capacity, 1.1)) {
+      reader.Error("memory_usable", "is more than memory_capacity");
+    }
+  }
   reader.Require({"architecture", "streaming_multiprocessors", "peak_16bit", "memory_bandwidth",
                   "memory_capacity"});
   ReadSource(reader, "data sheet", notes);

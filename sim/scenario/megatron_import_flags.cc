@@ -128,15 +128,16 @@ struct Unsupported {
   std::string_view instead;
 };
 constexpr std::array kUnsupported = {
-    Unsupported{"recompute-num-layers", "full recomputation covers every layer"},
-    Unsupported{"optimizer-cpu-offload", "the optimizer stays on the GPU"},
+    Unsupported{"optimizer-cpu-offload",
+                "the optimizer stays on the GPU; parallel.zero: 1 shards its states"},
     Unsupported{"optimizer-offload-fraction", "the optimizer stays on the GPU"},
     Unsupported{"use-precision-aware-optimizer", "master weights and moments are kept in fp32"},
     Unsupported{"main-params-dtype", "master weights are kept in fp32"},
     Unsupported{"main-grads-dtype", "main gradients follow grad-reduce-in-bf16"},
     Unsupported{"exp-avg-dtype", "the first moment is kept in fp32"},
     Unsupported{"exp-avg-sq-dtype", "the second moment is kept in fp32"},
-    Unsupported{"cpu-offloading", "activations stay on the GPU"},
+    Unsupported{"cpu-offloading",
+                "activations stay on the GPU; training.recompute saves their memory"},
     Unsupported{"cpu-offloading-num-layers", "activations stay on the GPU"},
     Unsupported{"fine-grained-activation-offloading", "activations stay on the GPU"},
     Unsupported{"hierarchical-context-parallel-sizes", "context parallelism has one level"},

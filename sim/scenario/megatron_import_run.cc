@@ -190,11 +190,15 @@ void MegatronImporter::Recompute() {
   const std::vector<std::string> modules = flags_.List("recompute-modules");
   const std::optional<std::int64_t> layers = flags_.Whole("recompute-num-layers");
   if (granularity == "full") {
-    // Uniform with one layer per group stores each layer's input; others store or repeat fewer.
-    if (layers && (method == "block" ? *layers < layers_ / pipeline_ : *layers > 1)) {
-      flags_.Refuse("recompute-num-layers", "every layer is recomputed from its own input");
-    }
     Key("recompute", "full");
+    if (method == "block") {
+      Key("recompute_method", "block");
+    } else if (method != "uniform") {
+      flags_.Error("recompute-method", fmt::format("{} is not known", Quoted(method)));
+    }
+    if (layers && *layers > 0 && (method == "block" || *layers > 1)) {
+      Key("recompute_layers", *layers);
+    }
   } else if (granularity == "selective" && !modules.empty()) {
     Key("recompute", fmt::format("[{}]", fmt::join(modules, ", ")));
   } else if (granularity == "selective" || granularity == "none") {

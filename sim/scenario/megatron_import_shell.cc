@@ -18,6 +18,8 @@
 #include <optional>
 #include <utility>
 
+#include "sim/scenario/shell_arithmetic.h"
+
 namespace quadrille::scenario {
 namespace {
 
@@ -278,7 +280,8 @@ class ShellReader {
   void Expand(Builder* word, bool quoted) {
     const std::size_t start = at_;
     if (Peek(1) == '(') {
-      word->Append(text_.substr(start, Balanced('(', ')') - start));
+      const std::string_view whole = text_.substr(start, Balanced('(', ')') - start);
+      word->Append(Computed(whole).value_or(std::string(whole)));
       return;
     }
     if (Peek(1) == '@' || Peek(1) == '*') {
@@ -289,6 +292,7 @@ class ShellReader {
     std::string name;
     std::optional<std::string> otherwise;
     bool array = false;
+    bool assigns = false;  // the default becomes the variable's value
     if (Peek(1) == '{') {
       const std::size_t end = Balanced('{', '}');
       std::string_view inside = text_.substr(start + 2, end - start - 3);
@@ -298,9 +302,11 @@ class ShellReader {
       inside.remove_prefix(length);
       if (inside == "[@]" || inside == "[*]") {
         array = true;
-      } else if (inside.rfind(":-", 0) == 0) {
+      } else if (inside.rfind(":-", 0) == 0 || inside.rfind(":=", 0) == 0) {
+        assigns = inside[1] == '=';
         otherwise = Inner(inside.substr(2));
-      } else if (inside.rfind("-", 0) == 0) {
+      } else if (inside.rfind("-", 0) == 0 || inside.rfind("=", 0) == 0) {
+        assigns = inside[0] == '=';
         otherwise = Inner(inside.substr(1));
       } else if (!inside.empty()) {
         word->Append(text_.substr(start, end - start));
@@ -311,6 +317,26 @@ class ShellReader {
       while (IsNameCharacter(Peek())) name += text_[at_++];
     }
     Insert(word, name, otherwise, array, quoted, text_.substr(start, at_ - start));
+    if (!assigns || depth_ > 0) return;
+    const auto found = variables_.find(name);
+    const bool empty = found == variables_.end() || found->second.empty() ||
+                       (found->second.size() == 1 && found->second.front().empty());
+    if (empty) variables_[name] = {*otherwise};
+  }
+
+  // `$((...))` of whole numbers and known variables.
+  [[nodiscard]] std::optional<std::string> Computed(std::string_view text) const {
+    if (!text.starts_with("$((") || !text.ends_with("))")) return std::nullopt;
+    const std::optional<std::int64_t> value =
+        EvaluateShellArithmetic(text.substr(3, text.size() - 5),
+                                [&](const std::string& name) -> std::optional<std::string> {
+                                  const auto found = variables_.find(name);
+                                  if (found == variables_.end() || found->second.size() != 1)
+                                    return std::nullopt;
+                                  return found->second.front();
+                                });
+    if (!value) return std::nullopt;
+    return fmt::format("{}", *value);
   }
 
   // The default of ${NAME:-default}, which may hold expansions itself.

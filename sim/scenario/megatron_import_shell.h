@@ -21,10 +21,11 @@ struct ShellScript {
   Diagnostics notes;  // conditional or repeated parts that were passed over, one per construct
 };
 
-// Follows assignments, arrays, `+=`, $NAME, ${NAME}, ${NAME:-x}, ${ARRAY[@]} and quotes; words that
-// come from an unquoted variable are split at blanks. "$@" is empty. Command substitution,
-// arithmetic and unset variables stay in the word as written. Bodies of if, for, while, case and
-// functions are passed over. Errors: a quote or array that does not close.
+// Follows assignments, arrays, `+=`, $NAME, ${NAME}, ${NAME:-x}, ${NAME:=x}, ${ARRAY[@]}, whole-
+// number arithmetic of known variables and quotes; words that come from an unquoted variable are
+// split at blanks. "$@" is empty. Command substitution and unset variables stay in the word as
+// written. Bodies of if, for, while, case and functions are passed over. Errors: a quote or array
+// that does not close.
 [[nodiscard]] Result<ShellScript> ReadShell(std::string_view text, const std::string& file);
 
 // `text` as one command whatever its line breaks: a list of flags.

@@ -4,6 +4,7 @@
 #include "schedules/pipeline_schedule.h"
 #include "sim/base/precision.h"
 #include "sim/compute/kernel_cost.h"
+#include "sim/metrics/published_figure.h"
 #include "sim/model/execution_config.h"
 #include "sim/model/layer_operations.h"
 #include "sim/model/transformer_config.h"
@@ -31,6 +32,18 @@ inline constexpr Named<model::PositionEmbedding> kPositions[] = {
     {"rotary", model::PositionEmbedding::kRotary},
     {"alibi", model::PositionEmbedding::kAlibi},
     {"none", model::PositionEmbedding::kNone},
+};
+inline constexpr Named<metrics::FigureKind> kFigures[] = {
+    {"step_time", metrics::FigureKind::kStepTime},
+    {"tokens_per_second_per_gpu", metrics::FigureKind::kTokensPerSecondPerGpu},
+    {"tflops_per_gpu_causal", metrics::FigureKind::kTflopsPerGpuCausal},
+    {"tflops_per_gpu_full", metrics::FigureKind::kTflopsPerGpuFull},
+    {"tflops_per_gpu_hardware", metrics::FigureKind::kTflopsPerGpuHardware},
+    {"mfu_causal", metrics::FigureKind::kMfuCausal},
+    {"mfu_full", metrics::FigureKind::kMfuFull},
+    {"hfu", metrics::FigureKind::kHfu},
+    {"gpu_hours", metrics::FigureKind::kGpuHours},
+    {"flops", metrics::FigureKind::kFlops},
 };
 inline constexpr Named<Recipe> kRecipes[] = {
     {"fp32", Recipe::kFp32},
@@ -62,6 +75,10 @@ inline constexpr Named<model::Recomputation> kRecomputations[] = {
     {"none", model::Recomputation::kNone},
     {"selective", model::Recomputation::kSelective},
     {"full", model::Recomputation::kFull},
+};
+inline constexpr Named<model::RecomputeMethod> kRecomputeMethods[] = {
+    {"uniform", model::RecomputeMethod::kUniform},
+    {"block", model::RecomputeMethod::kBlock},
 };
 inline constexpr Named<bool model::RecomputeModules::*> kRecomputeModules[] = {
     {"core_attn", &model::RecomputeModules::core_attention},

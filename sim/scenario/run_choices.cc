@@ -121,6 +121,8 @@ void LoadOptimizer(MapReader reader, Scenario* scenario) {
   constexpr std::string_view kNames[] = {"adam"};
   (void)reader.ReadChoice("name", kNames);
   LoadDistributed(reader, scenario);
+  RefuseOffload(reader,
+                "optimizer states are kept on the GPU; parallel.zero: 1 shards them over replicas");
   const bool gradient =
       reader.ReadName("gradient_dtype", &optimizer.gradient_dtype, kGradientTypes);
   scenario->execution.gradient_accumulation = optimizer.gradient_dtype;

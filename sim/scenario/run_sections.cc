@@ -141,7 +141,30 @@ void LoadRecompute(MapReader& reader, model::ExecutionConfig* execution) {
       value->items.empty() ? model::Recomputation::kNone : model::Recomputation::kSelective;
 }
 
+// Which layers full recomputation repeats.
+void LoadRecomputeLayers(MapReader& reader, model::ExecutionConfig* execution) {
+  const bool method =
+      reader.ReadName("recompute_method", &execution->recompute_method, kRecomputeMethods);
+  const bool layers = reader.Read("recompute_layers", &execution->recompute_layers, {1, 10'000});
+  if (execution->recomputation == model::Recomputation::kFull) {
+    if (execution->recompute_method == model::RecomputeMethod::kBlock && !layers) {
+      reader.Error("recompute_method", "block needs recompute_layers, the layers of each chunk");
+    }
+    return;
+  }
+  constexpr const char* kNeedsFull = "goes with recompute: full";
+  if (method) reader.Error("recompute_method", kNeedsFull);
+  if (layers) reader.Error("recompute_layers", kNeedsFull);
+}
+
 }  // namespace
+
+void RefuseOffload(MapReader& reader, std::string_view instead) {
+  bool offload = false;
+  if (reader.Read("offload", &offload) && offload) {
+    reader.Error("offload", fmt::format("transfers to host memory are not simulated: {}", instead));
+  }
+}
 
 void Default(MapReader& reader, std::string_view key, std::string_view value,
              std::string_view reason) {
@@ -211,6 +234,8 @@ void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario) {
   LoadRecompute(reader, &execution);
   LoadNarrowStorage(reader, &execution.narrow_storage);
   reader.Read("recompute_drops_unused", &execution.recompute_drops_unused);
+  LoadRecomputeLayers(reader, &execution);
+  RefuseOffload(reader, "activations are kept on the GPU; training.recompute saves their memory");
   reader.Read("dropout", &execution.dropout, {0.0, 0.99});
   reader.Read("causal", &execution.causal);
   reader.Read("forward_only", &execution.forward_only);

@@ -37,6 +37,11 @@ void LoadHost(MapReader reader, Scenario* scenario);
 void LoadNetwork(MapReader reader, Scenario* scenario);
 // The list at the root's key "perturbations".
 void LoadPerturbations(MapReader& root, Scenario* scenario);
+// The list at the root's key "published".
+void LoadPublished(MapReader& root, Scenario* scenario);
+
+// The key `offload`, which says false or is refused with what to use instead.
+void RefuseOffload(MapReader& reader, std::string_view instead);
 
 // Notes an assumption when `key` is absent.
 void Default(MapReader& reader, std::string_view key, std::string_view value,

@@ -10,6 +10,7 @@
 #include "sim/base/result.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/compute/kernel_cost.h"
+#include "sim/metrics/published_figure.h"
 #include "sim/model/execution_config.h"
 #include "sim/model/transformer_config.h"
 #include "sim/network/collective_constants.h"
@@ -64,6 +65,10 @@ struct Scenario {
   std::vector<runtime::Perturbation> perturbations;
   std::optional<reliability::ReliabilitySpec> reliability;  // of whole runs; `goodput` needs it
   std::uint64_t seed = 1;
+
+  // What was published of the run as its file has it; no part of the hash.
+  std::vector<metrics::PublishedFigure> published;
+  bool overridden = false;  // by --set
 
   std::vector<Assumption> assumptions;
   Diagnostics warnings;     // legal, but not what one would do

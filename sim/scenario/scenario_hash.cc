@@ -163,11 +163,11 @@ void DumpFactors(Dump& dump, std::string_view key, const compute::SystematicFact
 
 void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficiency& efficiency) {
   dump.Section("gpu");
-  const auto& [name, architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth, capacity] =
-      gpu;
+  const auto& [name, architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth, capacity,
+               usable] = gpu;
   (void)name;
   QUADRILLE_DUMP(dump, "", architecture, multiprocessors, fp32, bits16, fp8, fp4, bandwidth,
-                 capacity);
+                 capacity, usable);
   const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, attention_factors,
                inference_attention, memory_bound, measured, factors_16bit, factors_fp8, factors_fp4,
                sources] = efficiency;
@@ -269,10 +269,11 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
 void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   dump.Section("execution");
   const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-               recompute_modules, narrow_storage, recompute_drops_unused, context_algorithm,
-               attention, causal, dropout, fusions, multiprocessor_margin, routing, popularity,
-               load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes, shared_overlap,
-               forward_only, slices, slice] = execution;
+               recompute_modules, recompute_method, recompute_layers, narrow_storage,
+               recompute_drops_unused, context_algorithm, attention, causal, dropout, fusions,
+               multiprocessor_margin, routing, popularity, load_factor, capacity_factor,
+               dispatch_type, dispatch, expert_nodes, shared_overlap, forward_only, slices, slice] =
+      execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
   (void)sharding;  // follows from the degrees, which are
@@ -284,7 +285,7 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
       recompute_modules;
   QUADRILLE_DUMP(dump, "recompute", core_attention, layernorm, mlp, activation, up_projection,
-                 experts);
+                 experts, recompute_method, recompute_layers);
   const auto& [bias_activation, bias_dropout, rope, cross_entropy, accumulation, norm_quantize,
                activation_quantize, router, permute, softmax, both_layouts,
                expert_activation_quantize, router_padding] = fusions;

@@ -79,6 +79,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   LoadNetwork(root.Section("network"), scenario);
   LoadPerturbations(root, scenario);
   LoadReliability(root.Section("reliability"), scenario);
+  LoadPublished(root, scenario);
   root.Read("seed", &scenario->seed);
   root.Require({"model", "cluster", "training"});
   root.Finish();
@@ -114,6 +115,7 @@ Result<Scenario> LoadScenarioText(const std::string& text, const std::string& fi
   Scenario scenario;
   scenario.name = Stem(file);
   scenario.source_text = text;
+  scenario.overridden = !options.overrides.empty();
   Library library(SearchedDirectories(file, options), file);
   std::optional<YamlValue> tree = ParseYaml(text, file, findings.problems());
   if (tree && tree->is_map()) Complete(file, options.overrides, &library, &*tree, &findings);

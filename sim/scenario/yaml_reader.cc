@@ -241,10 +241,10 @@ bool MapReader::Read(std::string_view key, Ratio* out, Zero zero) {
 bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
   return ReadQuantity(key, out, ParseParameters, zero, kAnyParameters);
 }
-
 bool MapReader::Read(std::string_view key, TokenCount* out, Zero zero) {
   return ReadQuantity(key, out, ParseTokens, zero);
 }
+
 bool MapReader::Read(std::string_view key, reliability::WallTime* out, Zero zero) {
   return ReadQuantity(key, out, ParseWallTime, zero);
 }

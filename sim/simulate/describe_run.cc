@@ -31,6 +31,8 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.compute_fidelity = scenario.compute_fidelity;
   run.network = scenario.network;
   run.perturbations = scenario.perturbations.size();
+  run.published = scenario.published;
+  run.overridden = scenario.overridden;
   run.compute_constants = scenario.efficiency.sources;
   run.collective_constants_name = scenario.collectives.name;
   run.collective_constants = scenario.collectives.sources;

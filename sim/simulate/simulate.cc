@@ -120,7 +120,7 @@ metrics::StepFacts FactsOf(const Scenario& scenario, const CompiledStep& compile
       model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kFull) *
       (tokens * passes);
   facts.peak_flops = scenario.gpu.Peak(GemmDataType(scenario.execution.recipe));
-  facts.memory_capacity = scenario.gpu.memory_capacity;
+  facts.memory_capacity = scenario.gpu.memory_usable;
   facts.microbatches = compiled.schedule.microbatches;
   facts.stage_layers = compiled.stage_layers;
   for (std::int32_t p = 0; p < compiled.schedule.pipeline; ++p) {
@@ -343,6 +343,8 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
          .host = scenario.host,
          .kernels = kernels,
          .classes = compiled.classes,
+         .collective_channels = scenario.collectives.network_collective.multiprocessors,
+         .exchange_channels = scenario.collectives.send_receive.multiprocessors,
          .serial_pairs = scenario.schedule.request.costs.pair_cost != schedules::PairCost::kSum,
          .pair_scale = scenario.schedule.pair_factor.value(),
          .blocking_calls = *calls ? &**calls : nullptr,

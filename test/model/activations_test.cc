@@ -145,6 +145,9 @@ TEST(Activations, HeadKeepsItsLogits) {
   execution.fusions.cross_entropy = false;
   EXPECT_DOUBLE_EQ(static_cast<double>(ActivationsOf(config, execution, head).stored.value()),
                    4 * logits + norm);
+  // 16-bit logits, their fp32 copy, and the softmax that stays.
+  const PieceActivations unfused = ActivationsOf(config, execution, head);
+  EXPECT_GE(static_cast<double>((unfused.stored + unfused.forward_workspace).value()), 10 * logits);
 }
 
 // The shards of all GPUs make the whole, but for what TP replicates: norms, router, latent
@@ -166,6 +169,27 @@ TEST(Parameters, ShardsOfALayer) {
   EXPECT_EQ(part.expert.value() * 8, all.expert.value());
   const std::int64_t replicated = 2 * 4096 + 8 * 4096;
   EXPECT_EQ((part.dense.value() - replicated) * 4 + replicated, all.dense.value());
+}
+
+// What every TP rank holds whole is what shards of a layer repeat, and just that is summed at the
+// end of a step.
+TEST(Parameters, GradientsToSumOverTensorParallelRanksAreThoseOfReplicatedWeights) {
+  const Sharding one;
+  const Sharding four{.tensor = 4, .sequence_parallel = true};
+  for (const char* name :
+       {"llama3-8b", "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "gpt-22b"}) {
+    const TransformerConfig config = ShippedModel(name);
+    const Piece layer{.kind = PieceKind::kLayer, .layer = config.layers - 1};
+    const std::int64_t whole = ParametersOf(config, one, layer).dense.value();
+    const std::int64_t shard = ParametersOf(config, four, layer).dense.value();
+    const std::int64_t replicated = (4 * shard - whole) / 3;
+    EXPECT_EQ(PartialGradientParameters(config, four, layer).value(), replicated) << name;
+    EXPECT_EQ(PartialGradientParameters(config, one, layer).value(), 0) << name;
+  }
+  // Without sequence parallelism only the norms of queries and keys see some heads and not all.
+  const TransformerConfig qwen = ShippedModel("qwen3-30b-a3b");
+  EXPECT_EQ(PartialGradientParameters(qwen, {.tensor = 4}, kLayer).value(), 2 * 128);
+  EXPECT_EQ(PartialGradientParameters(ShippedModel("llama3-8b"), {.tensor = 4}, kLayer).value(), 0);
 }
 
 // EP64 leaves four of 256 experts on a GPU.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -210,6 +211,51 @@ TEST(ChoiceTextTest, KeysOfStatesAreDistinctAndMadeOfLettersAndUnderscores) {
     keys.insert(key);
   }
   EXPECT_EQ(keys.size(), program::kRankStates);
+}
+
+metrics::PublishedFigure Published(metrics::FigureKind kind, double value) {
+  metrics::PublishedFigure figure;
+  figure.kind = kind;
+  figure.value = value;
+  figure.tokens = TokenCount(1'000'000);
+  figure.source = "a paper";
+  return figure;
+}
+
+TEST(Published, FiguresStandBesideThePredictedOnesInOneUnit) {
+  RunDescription run = SampleDescription();
+  const metrics::StepReport report = SampleReport();
+  const double seconds = ToSeconds(report.step_time);
+  run.published = {Published(metrics::FigureKind::kStepTime, seconds / 2.0),
+                   Published(metrics::FigureKind::kGpuHours, 1.0),
+                   Published(metrics::FigureKind::kHfu, 0.5)};
+  run.published[2].global_batch = run.global_batch + 1;
+  const json out = json::parse(RenderJson(run, report));
+  ASSERT_EQ(out["published"].size(), 2u) << "the third is of another batch";
+  EXPECT_EQ(out["published"][0]["figure"], "step_time");
+  EXPECT_DOUBLE_EQ(out["published"][0]["predicted"], seconds);
+  EXPECT_DOUBLE_EQ(out["published"][0]["published"], seconds / 2.0);
+  const double tokens_per_step =
+      static_cast<double>(run.global_batch) * run.execution.sequence_length;
+  EXPECT_DOUBLE_EQ(out["published"][1]["predicted"],
+                   std::ceil(1e6 / tokens_per_step) * seconds / 3600.0 *
+                       static_cast<double>(run.parallel.world_size()));
+  const std::string table = RenderTable(run, report, {});
+  EXPECT_TRUE(Holds(table, "+100.0 %")) << table;
+  EXPECT_FALSE(Holds(table, "--set changed this one"));
+  run.overridden = true;
+  EXPECT_TRUE(Holds(RenderTable(run, report, {}), "--set changed this one"));
+}
+
+TEST(Published, AWholeRunIsThereOnlyWhenItIsAskedFor) {
+  RunDescription run = SampleDescription();
+  EXPECT_TRUE(json::parse(RenderJson(run, SampleReport()))["whole_run"].is_null());
+  EXPECT_FALSE(Holds(RenderTable(run, SampleReport(), {}), "GPU-hours"));
+  run.run_tokens = TokenCount(15'600'000'000'000);
+  const json whole = json::parse(RenderJson(run, SampleReport()))["whole_run"];
+  EXPECT_EQ(whole["tokens"], 15'600'000'000'000);
+  EXPECT_GT(whole["gpu_hours"], 0.0);
+  EXPECT_TRUE(Holds(RenderTable(run, SampleReport(), {}), "A run of 15.6e12 tokens"));
 }
 
 }  // namespace

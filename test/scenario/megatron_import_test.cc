@@ -262,8 +262,15 @@ TEST(MegatronImportShell, ExpansionsFollowTheShell) {
   EXPECT_EQ(LastCommand("A=1; A+=2; run pre$A ${A}post"), (Words{"run", "pre12", "12post"}));
   EXPECT_EQ(LastCommand("A=(1); A+=(2 3); run \"${A[@]}\""), (Words{"run", "1", "2", "3"}));
   EXPECT_EQ(LastCommand("A=(); run \"${A[@]}\" \"$@\" ''"), (Words{"run", ""}));
-  EXPECT_EQ(LastCommand("run $(date +%s) `id` $((1+2))"),
-            (Words{"run", "$(date +%s)", "`id`", "$((1+2))"}));
+  EXPECT_EQ(LastCommand("run ${B:=7} $B ${B:-8} ${C=9} $C"),
+            (Words{"run", "7", "7", "7", "9", "9"}));
+  EXPECT_EQ(LastCommand("run $(date +%s) `id` $((1+X))"),
+            (Words{"run", "$(date +%s)", "`id`", "$((1+X))"}));
+  EXPECT_EQ(LastCommand("T=8; N=${N:-128}; run $((T * 2 + 1)) $(( $N / (T*${T}) )) \"$((N%5))\""),
+            (Words{"run", "17", "2", "3"}));
+  for (const char* wrong : {"$((1/0))", "$((1+))", "$((9223372036854775807+1))", "$((a b))"}) {
+    EXPECT_EQ(LastCommand(std::string("run ") + wrong).back(), wrong);
+  }
   EXPECT_EQ(LastCommand("run a \\\n  b # comment\n"), (Words{"run", "a", "b"}));
   EXPECT_EQ(LastCommand("run a > out.txt 2>&1"), (Words{"run", "a"}));
 }

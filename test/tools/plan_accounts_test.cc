@@ -4,7 +4,9 @@
 
 #include <map>
 
+#include "sim/metrics/whole_run.h"
 #include "sim/model/counts.h"
+#include "sim/simulate/describe_run.h"
 #include "test/tools/plan_test_support.h"
 #include "tools/plan/context_parallel.h"
 #include "tools/plan/data_parallel.h"
@@ -14,7 +16,6 @@
 #include "tools/plan/stage_parameters.h"
 #include "tools/plan/state_memory.h"
 #include "tools/plan/tensor_parallel.h"
-#include "tools/plan/whole_run.h"
 #include "tools/plan/world_size.h"
 #include "topology/cluster.h"
 
@@ -233,6 +234,15 @@ TEST(ExpertParallel, SixteenTimes64Leaves655MillionAnd1310MegabytesByEvenDivisio
   EXPECT_NEAR(2.0 * static_cast<double>(dense.value()), 10.5e9, 0.05e9);
 }
 
+TEST(ExpertParallel, WithoutExpertTensorParallelismTpDividesNoExpert) {
+  const Account account = DescribeExpertParallel(ShippedRun("deepseek-v3-1024xh100-tp2"));
+  const auto even = std::get<ParameterCount>(TableOf(account, "weights").rows[0][1]);
+  EXPECT_NEAR(static_cast<double>(even.value()), 0.655e9, 0.001e9);
+  // Each of the two TP ranks dispatches half of the 4,096 tokens.
+  EXPECT_EQ(std::get<Bytes>(FigureOf(account, "dispatch_bytes").value),
+            AllToAllSent(2048, 8, 7168, 64, 2.0));
+}
+
 TEST(ExpertParallel, EveryCopyOfATokenIsSentExceptToOneself) {
   EXPECT_EQ(AllToAllSent(4096, 8, 7168, 64, 1.0), Bytes(4096LL * 8 * 7168 / 64 * 63));
   EXPECT_EQ(AllToAllSent(4096, 8, 7168, 1, 2.0), Bytes(0));
@@ -343,50 +353,52 @@ TEST(StageParameters, StagesTogetherHoldTheModel) {
   EXPECT_EQ(parameters, model::CountParameters(run.model).total.value());
 }
 
+metrics::WholeRun Extrapolated(const char* run, double step_seconds, std::int64_t tokens) {
+  return metrics::ExtrapolateRun(simulate::DescribeRun(ShippedRun(run)).size(),
+                                 FromSeconds(step_seconds), TokenCount(tokens));
+}
+
 TEST(WholeRun, LlamaNeeds3point8e25FlopsFor15point6TrillionTokens) {
-  const scenario::Scenario run = ShippedRun("llama3-405b-teaching");
-  const WholeRun whole = ExtrapolateRun(run, FromSeconds(10.0), TokenCount(15'600'000'000'000));
+  const metrics::WholeRun whole = Extrapolated("llama3-405b-teaching", 10.0, 15'600'000'000'000);
   EXPECT_NEAR(whole.flops_6nd.value(), 3.8e25, 0.02e25);
   EXPECT_GT(whole.flops_causal.value(), whole.flops_6nd.value());
   EXPECT_GT(whole.flops_full.value(), whole.flops_causal.value());
 }
 
 TEST(WholeRun, DaysAndGpuHoursFollowFromTheStepAndThePartStepCounts) {
-  const scenario::Scenario run = ShippedRun("llama3-405b-teaching");
   const std::int64_t per_step = 384LL * 8192;
-  const WholeRun whole = ExtrapolateRun(run, FromSeconds(3600.0), TokenCount(48 * per_step - 1));
+  const metrics::WholeRun whole = Extrapolated("llama3-405b-teaching", 3600.0, 48 * per_step - 1);
   EXPECT_EQ(whole.steps, 48);
   EXPECT_DOUBLE_EQ(whole.days, 2.0);
   EXPECT_DOUBLE_EQ(whole.gpu_hours, 48.0 * 1024.0);
 }
 
 TEST(WholeRun, RunsOfMoreThanTheClocksRangeStillCount) {
-  const scenario::Scenario run = ShippedRun("llama3-405b-teaching");
-  const WholeRun whole = ExtrapolateRun(run, FromSeconds(1000.0), TokenCount(15'600'000'000'000));
-  EXPECT_GT(whole.days, 106.0);
+  EXPECT_GT(Extrapolated("llama3-405b-teaching", 1000.0, 15'600'000'000'000).days, 106.0);
 }
 
-TEST(WholeRun, TokensAreReadWithTheirUnit) {
-  EXPECT_EQ(ParseTokens("15.6T").value(), TokenCount(15'600'000'000'000));
-  EXPECT_EQ(ParseTokens("300B").value(), TokenCount(300'000'000'000));
-  EXPECT_EQ(ParseTokens("300 B").value(), TokenCount(300'000'000'000));
-  EXPECT_EQ(ParseTokens("1000").value(), TokenCount(1000));
-  for (const char* wrong : {"", "T", "0", "-1B", "1e30", "1X", "nan", "1 TT"}) {
-    EXPECT_FALSE(ParseTokens(wrong)) << wrong;
+// The figures of a whole run that a run file carries, by their kind.
+std::vector<metrics::PublishedFigure> PublishedOf(const char* run, metrics::FigureKind kind) {
+  std::vector<metrics::PublishedFigure> figures;
+  for (const metrics::PublishedFigure& figure : ShippedRun(run).published) {
+    if (figure.kind == kind) figures.push_back(figure);
   }
+  return figures;
 }
 
 TEST(WholeRun, DeepSeeksGpuHoursAre180ThousandPerTrillionTokensAnd2point788MillionInAll) {
-  double pretraining = 0.0;
-  double all = 0.0;
-  for (const PublishedRun& run : PublishedRuns()) {
-    if (run.model != "deepseek-v3") continue;
-    EXPECT_EQ(run.tokens, TokenCount(14'800'000'000'000));
-    all = std::max(all, run.gpu_hours);
-    pretraining = pretraining == 0.0 ? run.gpu_hours : std::min(pretraining, run.gpu_hours);
-  }
-  EXPECT_DOUBLE_EQ(pretraining, 14.8 * 180e3);
-  EXPECT_DOUBLE_EQ(all, 2.788e6);
+  const auto hours = PublishedOf("deepseek-v3-2048xh800", metrics::FigureKind::kGpuHours);
+  ASSERT_EQ(hours.size(), 2u);
+  EXPECT_EQ(hours[0].tokens, TokenCount(14'800'000'000'000));
+  EXPECT_DOUBLE_EQ(hours[0].value, 14.8 * 180e3);
+  EXPECT_DOUBLE_EQ(hours[1].value, 2.788e6);
+}
+
+TEST(WholeRun, LlamasRunsCarryThePublishedFlops) {
+  const auto flops = PublishedOf("llama3-405b-16384xh100", metrics::FigureKind::kFlops);
+  ASSERT_EQ(flops.size(), 1u);
+  EXPECT_DOUBLE_EQ(flops[0].value, 3.8e25);
+  EXPECT_EQ(flops[0].tokens, TokenCount(15'600'000'000'000));
 }
 
 }  // namespace

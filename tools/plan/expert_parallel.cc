@@ -42,8 +42,9 @@ void AddWeights(const scenario::Scenario& scenario, AccountTable* table) {
     table->rows.push_back(
         {name, even, Bytes(2 * even.value()), std::move(exact), std::move(exact_bytes)});
   };
-  add(fmt::format("this run: TP {}, PP {}, EP {}", config.tensor, config.pipeline, config.expert),
-      config.layer_sharding(), static_cast<std::int64_t>(config.tensor) * config.expert);
+  add(fmt::format("this run: TP {}, PP {}, EP {}, ETP {}", config.tensor, config.pipeline,
+                  config.expert, config.expert_tensor),
+      config.layer_sharding(), static_cast<std::int64_t>(config.expert) * config.expert_tensor);
   model::Sharding dense = config.layer_sharding();
   dense.tensor = kDenseDegree;
   dense.expert = 1;
@@ -85,7 +86,9 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
                      {"parameters", "fullest stage, counted"},
                      {"bytes", "in 16 bits "}};
   AddWeights(scenario, &weights);
-  weights.formula = "total / PP / (TP x EP), 2 B each; counted: the pieces of the stage";
+  weights.formula =
+      "total / PP / (EP x ETP), which divides the experts, or / (PP x TP), 2 B each; counted: the "
+      "pieces of the stage";
   account.tables.push_back(std::move(weights));
   account.remarks.emplace_back(
       "EP divides the routed experts alone: attention, shared experts, dense layers and embeddings "
@@ -99,7 +102,10 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
         scenario.schedule.name));
   }
 
-  const std::int64_t tokens = scenario.execution.tokens();
+  const std::int64_t all_tokens = scenario.execution.tokens();
+  // Under sequence parallelism each TP rank sends its own tokens.
+  const std::int64_t tokens =
+      scenario.parallel.sequence_parallel ? all_tokens / scenario.parallel.tensor : all_tokens;
   const std::int64_t expert = scenario.parallel.expert;
   const std::int64_t top_k = model.experts.top_k;
   const double bytes = BytesPerElement(scenario.execution.expert_dispatch_type);
@@ -119,10 +125,11 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
         {"simulated_bytes", "as simulated, forward and backward", layer.total(),
          fmt::format("{} all-to-alls of the layer's operations", layer.collectives), ""});
   }
-  const TensorTraffic tp = TensorTrafficOf(1, tokens, model.hidden, kDenseDegree);
-  account.figures.push_back({"tensor_bytes", "TP 8 instead, layer and microbatch", tp.layer,
-                             fmt::format("4 all-reduces of {} tokens x {}", tokens, model.hidden),
-                             "TP sends in every layer, EP in expert layers alone."});
+  const TensorTraffic tp = TensorTrafficOf(1, all_tokens, model.hidden, kDenseDegree);
+  account.figures.push_back(
+      {"tensor_bytes", "TP 8 instead, layer and microbatch", tp.layer,
+       fmt::format("4 all-reduces of {} tokens x {}", all_tokens, model.hidden),
+       "TP sends in every layer, EP in expert layers alone."});
   return account;
 }
 

@@ -151,6 +151,15 @@ std::string RenderText(const report::RunDescription& run, const std::vector<Acco
       text += Paragraph(remark, kIndent, Emphasis::kPlain, style);
     }
   }
+  std::string assumed;
+  for (const report::ChosenValue& chosen : run.chosen) {
+    if (!chosen.key.starts_with("model")) continue;
+    const std::string line = fmt::format("{}: {} ({})", chosen.key, chosen.value, chosen.reason);
+    assumed += Paragraph(line, kIndent, Emphasis::kPlain, style);
+  }
+  if (!assumed.empty()) {
+    text += "\n" + Painted("Assumed of the model", Emphasis::kStrong, style) + "\n" + assumed;
+  }
   text += fmt::format("\nquadrille {}, scenario {}, seed {}\n", report::Version(),
                       report::HexText(run.hash), run.seed);
   return text;
@@ -168,11 +177,17 @@ std::string RenderJson(const report::RunDescription& run, const std::vector<Acco
                         {"tables", std::move(tables)},
                         {"remarks", account.remarks}};
   }
+  Json assumptions = Json::array();
+  for (const report::ChosenValue& chosen : run.chosen) {
+    assumptions.push_back(
+        {{"key", chosen.key}, {"value", chosen.value}, {"reason", chosen.reason}});
+  }
   const Json json = {
       {"schema_version", 1},
       {"version", std::string(report::Version())},
       {"scenario", {{"name", run.name}, {"hash", report::HexText(run.hash)}, {"seed", run.seed}}},
-      {"accounts", std::move(all)}};
+      {"accounts", std::move(all)},
+      {"assumptions", std::move(assumptions)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -17,7 +17,8 @@ namespace quadrille::plan {
 
 // {schema_version, version, scenario {name, hash, seed}, accounts {KEY: {title, figures {KEY:
 // {value, unit, label, formula, note}}, tables {KEY: {title, formula, rows [{COLUMN: value}]}},
-// remarks}}}. Values are in plain units: bytes, seconds, parameters; shares are fractions of 1.
+// remarks}}, assumptions [{key, value, reason}]}. Values are in plain units: bytes, seconds,
+// parameters; shares are fractions of 1.
 [[nodiscard]] std::string RenderJson(const report::RunDescription& run,
                                      const std::vector<Account>& accounts);
 

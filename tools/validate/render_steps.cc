@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/validate/peer_steps.h"
+#include "tools/validate/step_memory.h"
 #include "tools/validate/step_slopes.h"
 
 namespace quadrille::tools {
@@ -52,6 +53,25 @@ std::string Described(const StepOutcome& row) {
   const MeasuredStep& s = *row.step;
   return fmt::format("{}, {} {}, {}, TP{} PP{} CP{}", s.model, s.gpus, s.gpu, s.precision, s.tp,
                      s.pp, s.cp);
+}
+
+// Empty when no row prints a peak.
+std::string MemoryText(const std::vector<StepOutcome>& outcomes, const report::TableStyle& style) {
+  TextTable table({{"peak memory"},
+                   {"rows", Align::kRight},
+                   {"median", Align::kRight},
+                   {"mean", Align::kRight},
+                   {"p90", Align::kRight},
+                   {"bias", Align::kRight},
+                   {"furthest off"},
+                   {"", Align::kRight}});
+  for (const MemorySummary& memory : SummariseMemory(outcomes)) {
+    const ErrorSummary& errors = memory.errors;
+    table.AddRow({memory.source, fmt::format("{}", errors.rows), Share(errors.median),
+                  Share(errors.mean), Share(errors.p90), Percent(errors.bias), memory.worst,
+                  Percent(memory.worst_error)});
+  }
+  return table.empty() ? "" : "\n" + table.Render(style);
 }
 
 std::string PeersText(const StepSummary& summary, const report::TableStyle& style) {
@@ -132,6 +152,7 @@ std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
                  Described(*row)});
   }
   if (!rows.empty()) text += "\n" + rows.Render(style);
+  text += MemoryText(outcomes, style);
   if (!reasons.empty()) text += "\nNot simulated:\n";
   for (const auto& [reason, count] : reasons) text += fmt::format("  {:4} {}\n", count, reason);
   return text;
@@ -170,8 +191,8 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
                        {"error", peer.seconds / row.step->time_s - 1.0}};
     }
     entry["predicted_memory_gb"] = when_ok(row.predicted_memory_gb);
-    entry["measured_memory_gb"] = row.step->memory_gb > 0.0
-                                      ? nlohmann::ordered_json(row.step->memory_gb)
+    entry["measured_memory_gb"] = row.measured_memory_gb > 0.0
+                                      ? nlohmann::ordered_json(row.measured_memory_gb)
                                       : nlohmann::ordered_json(nullptr);
     entry["out_of_memory"] = row.out_of_memory;
     json["rows"].push_back(std::move(entry));
@@ -181,6 +202,17 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
     json["strata"].push_back(StratumJson(stratum));
   }
   json["overall"] = StratumJson(summary.overall);
+  json["memory"] = nlohmann::ordered_json::array();
+  for (const MemorySummary& memory : SummariseMemory(outcomes)) {
+    json["memory"].push_back({{"source", memory.source},
+                              {"rows", memory.errors.rows},
+                              {"median", memory.errors.median},
+                              {"mean", memory.errors.mean},
+                              {"p90", memory.errors.p90},
+                              {"bias", memory.errors.bias},
+                              {"worst", memory.worst},
+                              {"worst_error", memory.worst_error}});
+  }
   json["peers"] = nlohmann::ordered_json::array();
   for (const PeerSummary& peer : summary.peers) {
     const double none = std::numeric_limits<double>::quiet_NaN();
@@ -221,7 +253,7 @@ std::string RenderStepCsv(const std::vector<StepOutcome>& outcomes,
         report::CsvField(row.stack), number(row.predicted_s, ok), number(row.low_s, ok),
         number(row.high_s, ok), number(row.step->time_s, row.step->time_s > 0.0),
         number(ok ? row.error() : 0.0, ok), number(row.predicted_memory_gb, ok),
-        number(row.step->memory_gb, row.step->memory_gb > 0.0), report::CsvField(peer.name),
+        number(row.measured_memory_gb, row.measured_memory_gb > 0.0), report::CsvField(peer.name),
         number(peer.seconds, peer.seconds > 0.0), report::CsvField(assumptions));
   }
   return text;

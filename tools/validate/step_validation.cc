@@ -10,6 +10,7 @@
 #include "sim/simulate/simulate.h"
 #include "tools/validate/hardware_choice.h"
 #include "tools/validate/profiled_step.h"
+#include "tools/validate/step_memory.h"
 #include "tools/validate/step_resolver.h"
 
 namespace quadrille::tools {
@@ -91,11 +92,9 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
       simulate::IntervalOf(simulate::StratumOf(*scenario));
   outcome->low_s = outcome->predicted_s * interval.low;
   outcome->high_s = outcome->predicted_s * interval.high;
-  double peak = 0.0;
-  for (const metrics::StageReport& stage : report.stages) {
-    peak = std::max(peak, static_cast<double>(stage.peak_memory.value()) * 1e-9);
-  }
-  outcome->predicted_memory_gb = peak;
+  const MemoryReading reading = ReadingOf(step).value_or(MemoryReading{});
+  outcome->predicted_memory_gb =
+      static_cast<double>(PredictedReading(reading, report).value()) * 1e-9;
   outcome->out_of_memory = report.out_of_memory;
   for (std::size_t s = 0; s < program::kRankStates; ++s) {
     outcome->states_s[s] = ToSeconds(report.states[s]);
@@ -104,8 +103,15 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
   return !report.out_of_memory;
 }
 
-// A row with profiled costs needs no kernel model, and none is used.
-void TryProfile(StepOutcome* outcome) {
+// The time of a row with profiled costs needs no kernel model, and none is used; its memory comes
+// from a simulation of the same run, where the row is complete enough for one.
+void TryProfile(const StepResolver& resolver, const StepValidationOptions& options,
+                StepOutcome* outcome) {
+  StepOutcome simulated = *outcome;
+  Try(resolver, options, kRecomputeLadder[0], &simulated);
+  if (simulated.status == RowStatus::kOk) {
+    outcome->predicted_memory_gb = simulated.predicted_memory_gb;
+  }
   const Result<double> predicted = PredictFromProfile(*outcome->step);
   outcome->stack = "profiled costs";
   outcome->status = predicted ? RowStatus::kOk : RowStatus::kFailed;
@@ -121,7 +127,10 @@ void TryProfile(StepOutcome* outcome) {
 void ValidateStep(const StepResolver& resolver, const StepValidationOptions& options,
                   StepOutcome* outcome) {
   outcome->stratum = StratumOf(*outcome->step);
-  if (IsProfiled(*outcome->step)) return TryProfile(outcome);
+  if (const auto reading = ReadingOf(*outcome->step)) {
+    outcome->measured_memory_gb = static_cast<double>(reading->bytes.value()) * 1e-9;
+  }
+  if (IsProfiled(*outcome->step)) return TryProfile(resolver, options, outcome);
   if (Try(resolver, options, kRecomputeLadder[0], outcome)) return;
   if (!outcome->step->recompute.empty()) return;
   const StepOutcome unrecomputed = *outcome;

@@ -41,7 +41,9 @@ struct StepOutcome {
   double predicted_s = 0.0;
   double low_s = 0.0;  // interval that holds most of the stratum's measured times
   double high_s = 0.0;
+  // Peak memory in 1e9 bytes, as the row's kind of reading shows it; 0: none.
   double predicted_memory_gb = 0.0;
+  double measured_memory_gb = 0.0;
   bool out_of_memory = false;
   std::array<double, program::kRankStates> states_s{};  // what the predicted step consists of
 

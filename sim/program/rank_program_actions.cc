@@ -1,0 +1,228 @@
+// The actions of a rank: what each executes, gathers, reduces, allocates and frees.
+//
+// Full recomputation comes in two methods. Uniform with groups of n: each n layers of a chunk keep
+// the input of the first alone; the backward of a group repeats the forwards of all its layers and
+// then runs their backwards, with the activations of n layers at hand. Block: the first n layers of
+// a chunk repeat themselves one by one, the others keep their activations.
+//
+// Sharded weights are gathered before each forward and, where they are let go after it, before each
+// backward. Where they are kept, a pipeline gathers them once a step, in the first forward of a
+// chunk, and lets go of them after its last backward; without a pipeline each forward gathers them
+// (pytorch/pytorch:torch/distributed/pipelining/stage.py; torch/distributed/fsdp, FSDP2).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/program/rank_program_builder.h"
+
+namespace quadrille::program {
+namespace {
+
+using model::Axis;
+using parallel::DataSharding;
+using schedules::Action;
+using schedules::ActionKind;
+using schedules::Slot;
+
+// A key under which all microbatches of an action share a template.
+Slot TemplateKey(const Slot& slot) {
+  Slot key = slot;
+  key.first.microbatch = MicrobatchId(0);
+  if (key.second) key.second->microbatch = MicrobatchId(0);
+  return key;
+}
+
+PassFilter FilterOf(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward: return PassFilter::kForward;
+    case ActionKind::kBackward: return PassFilter::kBackward;
+    case ActionKind::kBackwardInput: return PassFilter::kBackwardInput;
+    case ActionKind::kBackwardWeight: return PassFilter::kBackwardWeight;
+  }
+  return PassFilter::kForward;
+}
+
+const char* LetterOf(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward: return "F";
+    case ActionKind::kBackward: return "B";
+    case ActionKind::kBackwardInput: return "I";
+    case ActionKind::kBackwardWeight: return "W";
+  }
+  return "?";
+}
+
+bool IsBackward(ActionKind kind) { return kind != ActionKind::kForward; }
+// The action after which a chunk's weight gradients of a microbatch are complete.
+bool CompletesGradients(ActionKind kind) {
+  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
+}
+
+}  // namespace
+
+bool RankProgramBuilder::KeepsGatheredWeights() const {
+  return input_.ranks.config().sharding == DataSharding::kFull &&
+         !input_.overlap.fsdp_reshard_after_forward && !GathersAhead();
+}
+
+std::vector<RankProgramBuilder::PieceRecompute> RankProgramBuilder::RecomputePlan(
+    const std::vector<model::Piece>& pieces) const {
+  std::vector<PieceRecompute> plan(pieces.size());
+  const model::ExecutionConfig& execution = input_.execution;
+  const bool full = execution.recomputation == model::Recomputation::kFull;
+  const auto layers = static_cast<std::size_t>(execution.recompute_layers);
+  std::size_t layer = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    plan[i].first = i;
+    if (!full || pieces[i].kind != model::PieceKind::kLayer) continue;
+    if (execution.recompute_method == model::RecomputeMethod::kBlock) {
+      plan[i].recomputes = layer < layers;
+    } else if (layer % layers != 0) {
+      plan[i].first = plan[i - 1].first;
+      for (std::size_t j = plan[i].first; j <= i; ++j) plan[j].in_group = i - plan[i].first + 1;
+    }
+    ++layer;
+  }
+  return plan;
+}
+
+ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
+  ActionBody body;
+  body.filter = FilterOf(action.kind);
+  const bool backward = IsBackward(action.kind);
+  const DataSharding sharding = input_.ranks.config().sharding;
+  // Under look-ahead both are matters of whole chunks (rank_program_unsharding.cc).
+  const bool fully = sharding == DataSharding::kFull && !GathersAhead();
+  const bool shards_gradients = fully || sharding == DataSharding::kGradient;
+  const bool shards_weights =
+      fully && (backward ? input_.overlap.fsdp_reshard_after_forward : gathers);
+  const double weight = BytesPerElement(input_.optimizer.parameter_gather_dtype);
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const std::vector<model::Piece> pieces = PiecesOf(action.chunk);
+  const std::vector<ParameterCount> dense = ParametersOf(action.chunk).pieces;
+  const std::vector<PieceRecompute> plan = RecomputePlan(pieces);
+  const auto entry_of = [&](std::size_t i, bool recomputes) {
+    const model::PieceOperations& operations =
+        pieces_.Operations(pieces[i], action.slice, recomputes);
+    PieceBody entry;
+    entry.operations = backward ? &operations.backward : &operations.forward;
+    entry.layer = pieces[i].kind == model::PieceKind::kLayer ? pieces[i].layer : -1;
+    return entry;
+  };
+  const auto gather = [&](PieceBody& entry, std::size_t i) {
+    if (!shards_weights) return;
+    entry.gather = BytesOf(dense[i], weight);
+    entry.expert_gather = BytesOf(pieces_.Parameters(pieces[i]).expert, weight);
+  };
+  const auto add = [&](std::size_t i) {
+    const PieceRecompute& group = plan[i];
+    const bool together = backward && group.in_group > 1;
+    if (together && i == group.first + group.in_group - 1) {
+      for (std::size_t j = group.first; j <= i; ++j) {
+        PieceBody again = entry_of(j, true);
+        again.recompute_only = true;
+        gather(again, j);
+        body.pieces.push_back(again);
+      }
+    }
+    PieceBody entry = entry_of(i, group.recomputes && !together);
+    if (!together) gather(entry, i);
+    if (shards_gradients && CompletesGradients(action.kind)) {
+      entry.reduce = BytesOf(dense[i], gradient);
+      entry.expert_reduce = BytesOf(pieces_.Parameters(pieces[i]).expert, gradient);
+    }
+    body.pieces.push_back(entry);
+  };
+  for (std::size_t i = 0; i < pieces.size(); ++i) add(backward ? pieces.size() - 1 - i : i);
+  return body;
+}
+
+// What an action allocates when it begins and frees when it ends, per microbatch and slice.
+void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& result) {
+  Bytes stored{0};
+  Bytes at_weight{0};
+  Bytes held{0};
+  Bytes forward_peak{0};
+  Bytes backward_peak{0};
+  const std::vector<model::Piece> pieces = PiecesOf(action.chunk);
+  const std::vector<PieceRecompute> plan = RecomputePlan(pieces);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const model::PieceActivations& a = pieces_.Activations(pieces[i], plan[i].recomputes);
+    if (plan[i].first == i) stored += a.stored;
+    at_weight += a.released_at_weight_gradient;
+    held += a.held_for_weight_gradient;
+    forward_peak = std::max(forward_peak, a.forward_workspace);
+    // The whole group's activations are there while its backward runs; one layer's are in its
+    // workspace already.
+    const Bytes others = Scale(pieces_.Activations(pieces[i], false).stored,
+                               static_cast<double>(plan[i].in_group - 1));
+    backward_peak = std::max(backward_peak, a.backward_workspace + others);
+  }
+  switch (action.kind) {
+    case ActionKind::kForward:
+      if (!input_.execution.forward_only) result.allocated += stored;
+      result.workspace += forward_peak;
+      break;
+    case ActionKind::kBackward:
+      result.freed += stored;
+      result.workspace += backward_peak;
+      break;
+    case ActionKind::kBackwardInput:
+      result.freed += stored - at_weight;
+      result.allocated += held;
+      result.workspace += backward_peak;
+      break;
+    case ActionKind::kBackwardWeight: result.freed += at_weight + held; break;
+  }
+}
+
+RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot,
+                                                                          bool gathers) {
+  std::string name =
+      fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
+  ActionTemplate result;
+  const ActionBody first = BodyOf(slot.first, gathers);
+  AccountMemory(slot.first, result);
+  if (!slot.second) {
+    result.built =
+        BuildActionTemplate(context_, std::move(name), first, nullptr, shapes_, program_);
+    return result;
+  }
+  const ActionBody second = BodyOf(*slot.second, gathers);
+  AccountMemory(*slot.second, result);
+  name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
+  result.built = BuildActionTemplate(context_, std::move(name), first, &second, shapes_, program_);
+  return result;
+}
+
+void RankProgramBuilder::AddActions() {
+  const bool once = KeepsGatheredWeights() && input_.schedule.pipeline > 1;
+  std::vector<bool> gathered(static_cast<std::size_t>(input_.schedule.virtual_stages), false);
+  for (const Slot& slot : Slots()) {
+    const bool forward = slot.first.kind == ActionKind::kForward;
+    const bool gathers = !(once && forward && gathered[slot.first.chunk.index()]);
+    if (forward) gathered[slot.first.chunk.index()] = true;
+    const std::pair<Slot, bool> key{TemplateKey(slot), gathers};
+    auto it = templates_.find(key);
+    if (it == templates_.end()) {
+      it = templates_.emplace(key, MakeActionTemplate(slot, gathers)).first;
+    }
+    const ActionTemplate& action = it->second;
+    slot_templates_.push_back(&action);
+    slot_begin_.push_back(compute_count_);
+    compute_count_ += static_cast<std::int32_t>(
+        program_.templates[action.built.index].lane_begin[kComputeLane + 1]);
+    Segment segment;
+    segment.body = action.built.index;
+    segment.slot = slot;
+    segment.allocated_at_begin = action.allocated;
+    segment.freed_at_end = action.freed;
+    segment.workspace = action.workspace;
+    AddSegment(segment, action.built.launch_total);
+  }
+  slot_begin_.push_back(compute_count_);
+  slot_entry_waits_.resize(Slots().size());
+}
+
+}  // namespace quadrille::program

@@ -1,0 +1,175 @@
+// What a rank holds through the whole step: weights, gradients, optimizer states, buffers.
+//
+// Weights are kept as the recipe trains them: in 16 bits, or whole in fp32. Under a narrow recipe
+// the GEMMs read copies that are cast once a step and live through it, one for each direction in
+// which they are read; where the parameters are gathered in that format, the copies are all there
+// is (Megatron's fp8-param-gather, Transformer Engine's primary FP8 weights).
+//
+// Sharded weights are gathered a piece at a time: the piece that runs and those gathered ahead of
+// it. Sharded gradients need room for the piece whose backward runs and for the one being reduced
+// (pytorch/pytorch:torch/distributed/fsdp/_fully_shard).
+#include <algorithm>
+#include <string_view>
+
+#include "sim/program/rank_program_builder.h"
+
+namespace quadrille::program {
+namespace {
+
+using model::Axis;
+using parallel::DataSharding;
+
+// What CUDA, cuBLAS and PyTorch take before the first tensor. A guess: nvidia-smi shows 0.4 to 0.6
+// GB for an idle PyTorch process.
+constexpr Bytes kContext{500'000'000};
+
+// NCCL's receive buffers of one channel of one connection: 4 MiB for the Simple protocol, 4.7 MiB
+// for LL128 and 0.5 MiB for LL (NVIDIA/nccl:src/init.cc, computeBuffSizes; recalled). Rings alone
+// are counted; trees connect when they are first used.
+constexpr Bytes kChannelBuffers{9'633'792};
+
+bool ReadsBothLayouts(const topology::GpuSpec& gpu, Recipe recipe) {
+  // Hopper's FP8 GEMM reads one layout alone, so that the other direction needs a transposed copy;
+  // block formats are scaled along the direction in which they are read.
+  const bool per_tensor = recipe == Recipe::kFp8Delayed || recipe == Recipe::kFp8Current;
+  return !(per_tensor && gpu.architecture == "blackwell");
+}
+
+}  // namespace
+
+double RankProgramBuilder::WeightBytes() const {
+  return input_.execution.recipe == Recipe::kFp32 ? 4.0 : 2.0;
+}
+
+// An fp32 master of 16-bit weights, and two moments. fp32 weights are their own master.
+double RankProgramBuilder::OptimizerStateBytes() const {
+  const double master = input_.execution.recipe == Recipe::kFp32 ? 0.0 : 4.0;
+  return master + 2.0 * BytesPerElement(input_.optimizer.moments_dtype);
+}
+
+void RankProgramBuilder::AddWeightMemory() {
+  ParameterCount all_dense{0};
+  ParameterCount all_expert{0};
+  ParameterCount narrow{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    all_dense += chunk.total.dense;
+    all_expert += chunk.total.expert;
+    for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
+      narrow += model::NarrowParameters(input_.model, input_.execution, piece);
+    }
+  }
+  const bool sharded = input_.ranks.config().sharding == DataSharding::kFull;
+  const double dense_shards = sharded ? GroupSize(Axis::kData) : 1.0;
+  const double expert_shards = sharded ? GroupSize(Axis::kExpertData) : 1.0;
+  const Recipe recipe = input_.execution.recipe;
+  const double copies = ReadsBothLayouts(input_.kernels.gpu(), recipe) ? 2.0 : 1.0;
+  const double narrow_bytes = model::NarrowBytesPerParameter(recipe);
+  // Inference keeps no weight in a format that nothing reads.
+  const bool only_narrow =
+      narrow.value() > 0 &&
+      (input_.execution.forward_only ||
+       BytesPerElement(input_.optimizer.parameter_gather_dtype) < WeightBytes());
+  Bytes wide = BytesOf(all_dense, WeightBytes() / dense_shards) +
+               BytesOf(all_expert, WeightBytes() / expert_shards);
+  if (only_narrow) {
+    // Narrow weights lie among dense and expert ones in their proportion.
+    const double share =
+        static_cast<double>(narrow.value()) / static_cast<double>((all_dense + all_expert).value());
+    wide = Scale(wide, 1.0 - share);
+  }
+  program_.static_memory.push_back({"weights", wide});
+  if (narrow.value() == 0) return;
+  // Sharded weights are cast after they are gathered, a piece at a time.
+  if (sharded && !only_narrow) return;
+  const double per_parameter = narrow_bytes * (input_.execution.forward_only ? 1.0 : copies);
+  program_.static_memory.push_back(
+      {"narrow weights", BytesOf(narrow, per_parameter / (sharded ? dense_shards : 1.0))});
+}
+
+// Whole weights and gradients of the pieces that are at work while the rest is sharded.
+void RankProgramBuilder::AddShardingBuffers() {
+  const DataSharding sharding = input_.ranks.config().sharding;
+  // Look-ahead allocates chunks when they are gathered (rank_program_unsharding.cc).
+  const bool weights = sharding == DataSharding::kFull && !GathersAhead();
+  const bool gradients =
+      (weights || sharding == DataSharding::kGradient) && !input_.execution.forward_only;
+  if (!weights && !gradients) return;
+  const double weight = BytesPerElement(input_.optimizer.parameter_gather_dtype);
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const auto ahead = static_cast<std::size_t>(context_.gather_ahead);
+  Bytes all_gathered{0};
+  Bytes gathered{0};
+  Bytes reducing{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    const std::vector<model::Piece> pieces = PiecesOf(ChunkId(c));
+    std::vector<ParameterCount> whole;  // of pieces whose group shards them
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      ParameterCount count{0};
+      if (GroupSize(Axis::kData) > 1) count += chunk.pieces[i];
+      if (GroupSize(Axis::kExpertData) > 1) count += pieces_.Parameters(pieces[i]).expert;
+      whole.push_back(count);
+      all_gathered += BytesOf(count, weight);
+    }
+    const auto window = [&](std::size_t begin, std::size_t length, double bytes) {
+      ParameterCount sum{0};
+      for (std::size_t i = begin; i < std::min(begin + length, whole.size()); ++i) sum += whole[i];
+      return BytesOf(sum, bytes);
+    };
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      gathered = std::max(gathered, window(i, 1 + ahead, weight));
+      reducing = std::max(reducing, window(i, context_.wait_for_reduce ? 1 : 2, gradient));
+    }
+  }
+  if (weights) {
+    program_.static_memory.push_back(
+        {"gathered weights", KeepsGatheredWeights() ? all_gathered : gathered});
+  }
+  if (gradients) program_.static_memory.push_back({"gradients to reduce", reducing});
+}
+
+void RankProgramBuilder::AddMemoryOutsideTheAllocator() {
+  std::int64_t channels = 0;
+  for (const Lane& lane : program_.lanes) {
+    switch (lane.kind) {
+      case LaneKind::kCompute:
+      case LaneKind::kSendForward:
+      case LaneKind::kSendBackward: break;
+      case LaneKind::kReceiveForward:
+      case LaneKind::kReceiveBackward: channels += input_.exchange_channels; break;
+      default: channels += input_.collective_channels; break;
+    }
+  }
+  program_.static_memory.push_back({std::string(kContextMemory), kContext});
+  program_.static_memory.push_back(
+      {std::string(kCommunicationMemory), Bytes(channels * kChannelBuffers.value())});
+}
+
+void RankProgramBuilder::AddStaticMemory() {
+  ParameterCount dense{0};
+  ParameterCount expert{0};
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    dense += chunk.total.dense;
+    expert += chunk.total.expert;
+  }
+  const DataSharding sharding = input_.ranks.config().sharding;
+  const auto add = [&](const char* component, double per_parameter, bool sharded) {
+    const double d = sharded ? GroupSize(Axis::kData) : 1.0;
+    const double e = sharded ? GroupSize(Axis::kExpertData) : 1.0;
+    program_.static_memory.push_back(
+        {component, BytesOf(dense, per_parameter / d) + BytesOf(expert, per_parameter / e)});
+  };
+  AddWeightMemory();
+  if (!input_.execution.forward_only) {
+    add("gradients", BytesPerElement(input_.optimizer.gradient_dtype),
+        (sharding == DataSharding::kFull && !GathersAhead()) ||
+            sharding == DataSharding::kGradient);
+    add("optimizer states", OptimizerStateBytes(), sharding != DataSharding::kNone);
+  }
+  AddShardingBuffers();
+  AddMemoryOutsideTheAllocator();
+}
+
+}  // namespace quadrille::program
