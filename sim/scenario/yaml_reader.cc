@@ -78,6 +78,17 @@ std::string BoundText(Ratio ratio) { return fmt::format("{:g}", ratio.value()); 
 std::string BoundText(ParameterCount count) {
   return fmt::format("{:g}T", static_cast<double>(count.value()) * 1e-12);
 }
+std::string BoundText(TokenCount count) {
+  return fmt::format("{:g}T", static_cast<double>(count.value()) * 1e-12);
+}
+std::string BoundText(reliability::WallTime time) {
+  return fmt::format("{:g} d", static_cast<double>(time.count()) / 86'400e6);
+}
+
+// As for the quantities of a machine: beyond, a unit is wrong.
+constexpr Range<TokenCount> kAnyTokens{TokenCount(0), TokenCount(10'000'000'000'000'000)};
+constexpr Range<reliability::WallTime> kAnyWallTime{reliability::WallTime(0),
+                                                    std::chrono::hours(24 * 36'500)};
 
 }  // namespace
 
@@ -242,11 +253,11 @@ bool MapReader::Read(std::string_view key, ParameterCount* out, Zero zero) {
   return ReadQuantity(key, out, ParseParameters, zero, kAnyParameters);
 }
 bool MapReader::Read(std::string_view key, TokenCount* out, Zero zero) {
-  return ReadQuantity(key, out, ParseTokens, zero);
+  return ReadQuantity(key, out, ParseTokens, zero, kAnyTokens);
 }
 
 bool MapReader::Read(std::string_view key, reliability::WallTime* out, Zero zero) {
-  return ReadQuantity(key, out, ParseWallTime, zero);
+  return ReadQuantity(key, out, ParseWallTime, zero, kAnyWallTime);
 }
 
 template <typename T, typename Parse>
