@@ -426,7 +426,7 @@ TEST(Hash, ValuesAreNamedLikeTheirKeys) {
 TEST(Hash, IsTakenOverExactNumbers) {
   const std::string text = CanonicalText(LoadWith({"host.launch=4.5 us", "training.dropout=0.1"}));
   EXPECT_NE(text.find("\nparallel.=4 true 2 1 1 1 1 4 1 0\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\nhost=4500000ps 0ps false\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nhost=4500000ps 0ps 0ps false\n"), std::string::npos) << text;
   EXPECT_NE(text.find(" 0.1 "), std::string::npos) << text;
 }
 
