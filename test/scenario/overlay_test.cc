@@ -123,7 +123,7 @@ TEST(Stack, ReachesExpertsByWhatConnectsThem) {
   const auto dispatch = [](const std::string& cluster, int experts) {
     const std::string text = fmt::format(
         "model: tiny-moe\ncluster: {}\nnodes: 4\nstack: plain\n"
-        "parallel: {{tensor: 2, pipeline: 2, data: 8, zero: 0, expert: {}}}\n"
+        "parallel: {{tensor: 2, sequence: true, pipeline: 2, data: 8, zero: 0, expert: {}}}\n"
         "training: {{sequence_length: 2048, micro_batch: 1, global_batch: 64}}\n",
         cluster, experts);
     const auto scenario = LoadScenarioText(text, "small.yaml", TestLibrary());
