@@ -226,7 +226,7 @@ Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
   }
   for (const std::vector<SlotTime>& times : result.times) {
     if (times.empty() || times.back().end != kEndOfTime) continue;
-    return Error("the step would last longer than 106 days, the range of simulated time");
+    return Error("the step would last longer than 13 days, the range of simulated time");
   }
   Summarise(schedule, costs, result);
   return result;

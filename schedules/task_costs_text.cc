@@ -11,7 +11,7 @@
 namespace quadrille::schedules {
 namespace {
 
-// A unit is held as a second and a step must stay below 106 days; a thousandth of that leaves room
+// A unit is held as a second and a step must stay below 13 days; a hundredth of that leaves room
 // for many actions.
 constexpr double kLargest = 9000;
 

@@ -7,6 +7,7 @@
 
 #include "sim/base/check.h"
 #include "sim/base/counter_rng.h"
+#include "sim/program/tensor_overlap.h"
 
 namespace quadrille::program {
 namespace {
@@ -38,20 +39,6 @@ LaneKind LaneOf(model::Axis axis) {
   }
   QUADRILLE_CHECK(false, "no layer communicates over axis {}", static_cast<int>(axis));
   return LaneKind::kTensor;
-}
-
-// The table's row for a site and pass; the two backward passes stand in for each other when only
-// one is listed.
-const TensorOverlapEntry* FindOverlap(const TensorOverlapTable& table, const Operation& op) {
-  if (op.site == model::OverlapSite::kNone) return nullptr;
-  const bool forward = op.pass == Pass::kForward || op.pass == Pass::kRecompute;
-  const TensorOverlapEntry* close = nullptr;
-  for (const TensorOverlapEntry& entry : table.entries) {
-    if (entry.site != op.site || (entry.pass == Pass::kForward) != forward) continue;
-    if (forward || entry.pass == op.pass) return &entry;
-    close = &entry;
-  }
-  return close;
 }
 
 // What a kernel is, whatever schedule runs it: forward and whole or split backwards of a piece read
@@ -185,8 +172,8 @@ class ActionStream {
            (kind == LaneKind::kGradientReduce && !context_.wait_for_reduce);
   }
 
-  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits
-  // for its own.
+  // Posts the gathers of this piece and the `gather_ahead` after it; its first kernel waits for
+  // one.
   void GatherAhead() {
     if (body_.filter == PassFilter::kBackwardWeight) return;
     const std::size_t ahead = piece_ + static_cast<std::size_t>(context_.gather_ahead);

@@ -300,11 +300,11 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
 void DumpParallel(Dump& dump, const parallel::ParallelConfig& config) {
   dump.Section("parallel");
   const auto& [tensor, sequence_parallel, pipeline, virtual_stages, context, expert, expert_tensor,
-               data, sharding, shard_group, order] = config;
+               data, sharding, shard_group, grid_order] = config;
   QUADRILLE_DUMP(dump, "", tensor, sequence_parallel, pipeline, virtual_stages, context, expert,
                  expert_tensor, data, sharding, shard_group);
-  const std::string rank_order = parallel::ToString(order);
-  QUADRILLE_DUMP(dump, "", rank_order);
+  const std::string order = parallel::ToString(grid_order);
+  QUADRILLE_DUMP(dump, "", order);
 }
 
 void DumpSchedule(Dump& dump, const ScheduleChoice& schedule) {

@@ -9,6 +9,18 @@
 namespace quadrille::simulate {
 namespace {
 
+std::int32_t DegreeOf(parallel::Dimension dimension, const parallel::ParallelConfig& degrees) {
+  using parallel::Dimension;
+  switch (dimension) {
+    case Dimension::kTensor: return degrees.tensor;
+    case Dimension::kContext: return degrees.context;
+    case Dimension::kExpert: return degrees.expert;
+    case Dimension::kData: return degrees.data;
+    case Dimension::kPipeline: return degrees.pipeline;
+  }
+  return 1;
+}
+
 // The order as written, and then those of degree 1 that it leaves out: where they stand changes
 // nothing.
 std::string Completed(const std::string& order, const parallel::ParallelConfig& degrees) {
@@ -24,6 +36,20 @@ std::string Completed(const std::string& order, const parallel::ParallelConfig& 
     if (!present && degree == 1) completed += fmt::format("-{}", name);
   }
   return completed;
+}
+
+// Whether both place ranks alike: dimensions of degree 1 do not count.
+bool SameOrder(const std::array<parallel::Dimension, 5>& a,
+               const std::array<parallel::Dimension, 5>& b,
+               const parallel::ParallelConfig& degrees) {
+  const auto counted = [&](const std::array<parallel::Dimension, 5>& order) {
+    std::vector<parallel::Dimension> kept;
+    for (const parallel::Dimension dimension : order) {
+      if (DegreeOf(dimension, degrees) > 1) kept.push_back(dimension);
+    }
+    return kept;
+  };
+  return counted(a) == counted(b);
 }
 
 }  // namespace
@@ -48,7 +74,7 @@ Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario&
     }
     ScheduleVariant variant;
     variant.label = word;
-    variant.own = *order == run.parallel.order;
+    variant.own = SameOrder(*order, run.parallel.order, run.parallel);
     variant.scenario = run;
     variant.scenario.parallel.order = *order;
     variants.push_back(std::move(variant));

@@ -63,7 +63,7 @@ TEST(RunDays, ReportsPrintWhatTheyAssume) {
   const std::string table = report::RenderGoodputTable(days.description, days.report, {});
   for (const char* part :
        {"419 unplanned and 47 planned in 54 d on 16,384 GPUs (llama3-405b)", "arXiv 2407.21783",
-        "faulty GPU", "effective training time", "Young, sqrt(2 C M)", "2 TB/s",
+        "faulty GPU", "effective training time", "Young, sqrt(2 C M)", "5.682 TB at 2",
         "64 nodes; a replaced node is a spare after"}) {
     EXPECT_TRUE(Holds(table, part)) << part << "\n" << table;
   }
