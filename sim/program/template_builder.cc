@@ -7,6 +7,7 @@
 
 #include "sim/base/check.h"
 #include "sim/base/counter_rng.h"
+#include "sim/program/pass_filter.h"
 #include "sim/program/tensor_overlap.h"
 
 namespace quadrille::program {
@@ -15,17 +16,6 @@ namespace {
 using model::Operation;
 using model::OperationKind;
 using model::Pass;
-
-bool Selected(PassFilter filter, Pass pass) {
-  switch (filter) {
-    case PassFilter::kForward: return pass == Pass::kForward;
-    case PassFilter::kBackward: return pass != Pass::kForward;
-    case PassFilter::kBackwardInput:
-      return pass == Pass::kInputGradient || pass == Pass::kRecompute;
-    case PassFilter::kBackwardWeight: return pass == Pass::kWeightGradient;
-  }
-  return false;
-}
 
 LaneKind LaneOf(model::Axis axis) {
   switch (axis) {
@@ -172,8 +162,8 @@ class ActionStream {
            (kind == LaneKind::kGradientReduce && !context_.wait_for_reduce);
   }
 
-  // Posts the gathers of this piece and the `gather_ahead` after it; its first kernel waits for
-  // one.
+  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits
+  // for its own.
   void GatherAhead() {
     if (body_.filter == PassFilter::kBackwardWeight) return;
     const std::size_t ahead = piece_ + static_cast<std::size_t>(context_.gather_ahead);

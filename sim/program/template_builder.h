@@ -23,6 +23,7 @@
 
 #include "sim/compute/kernel_cost.h"
 #include "sim/program/execution_options.h"
+#include "sim/program/pass_filter.h"
 #include "sim/program/program.h"
 
 namespace quadrille::program {
@@ -38,9 +39,6 @@ class ShapeTable {
   std::vector<network::TransferShape>& shapes_;
   std::map<Key, std::uint32_t> index_;
 };
-
-// Which passes of an operation list an action executes.
-enum class PassFilter : std::uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight };
 
 struct PieceBody {
   const std::vector<model::Operation>* operations = nullptr;
