@@ -65,6 +65,9 @@ int Fail(std::string message, int status) {
   return Fail(Diagnostics{Diagnostic{{}, std::move(message)}}, status);
 }
 
+// Far above the order of any schedule that is run: 64 ranks of 1,024 microbatches take 2 MiB.
+constexpr std::size_t kMaxOrderBytes = std::size_t{1} << 28;
+
 // Nothing, after a message, when it cannot be read. C's streams, because a directory makes C++'s
 // iterators throw.
 std::optional<std::string> ReadFile(const std::string& path) {
@@ -73,6 +76,12 @@ std::optional<std::string> ReadFile(const std::string& path) {
   bool good = file != nullptr;
   std::array<char, 1 << 16> block{};
   while (good) {
+    if (text.size() > kMaxOrderBytes) {
+      Fail(fmt::format("cannot read {}: larger than {} MiB", path, kMaxOrderBytes >> 20),
+           kFileTrouble);
+      if (file != stdin) std::fclose(file);
+      return std::nullopt;
+    }
     const std::size_t count = std::fread(block.data(), 1, block.size(), file);
     text.append(block.data(), count);
     if (count == block.size()) continue;
@@ -387,7 +396,7 @@ void AddOrderOptions(CLI::App& command, Arguments& arguments, bool sizes_require
 void AddSchedulesCommand(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("schedules", "list, print, check and draw pipeline schedules");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
   const auto arguments = std::make_shared<Arguments>();
   const auto add = [&](const char* name, const char* description,
                        int (*run)(const Arguments&)) -> CLI::App& {
@@ -395,7 +404,11 @@ void AddSchedulesCommand(CLI::App& app, int& status) {
     sub->callback([arguments, run, &status] { status = run(*arguments); });
     return *sub;
   };
-  AddFormat(add("list", "the built-in schedules", RunList), *arguments);
+  AddFormat(add("list", "the built-in schedules; what is done without a subcommand", RunList),
+            *arguments);
+  command->callback([command, arguments, &status] {
+    if (command->get_subcommands().empty()) status = RunList(*arguments);
+  });
 
   CLI::App& print = add("print", "an order, one line per rank", RunPrint);
   AddOrderOptions(print, *arguments, /*sizes_required=*/true);

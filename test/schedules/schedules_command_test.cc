@@ -60,6 +60,13 @@ class SchedulesCommand : public testing::Test {
   std::filesystem::path directory_;
 };
 
+TEST_F(SchedulesCommand, AloneListsTheSchedulesAsListDoes) {
+  const Outcome alone = Call("");
+  EXPECT_EQ(alone.status, 0);
+  EXPECT_EQ(alone.out, Call("list").out);
+  EXPECT_NE(alone.out.find("interleaved"), std::string::npos);
+}
+
 TEST_F(SchedulesCommand, PrintsAnOrder) {
   const Outcome outcome = Call("print 1f1b --pp 2 --microbatches 2");
   EXPECT_EQ(outcome.status, 0);
