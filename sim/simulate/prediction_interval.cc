@@ -22,13 +22,13 @@ constexpr Row kRows[] = {
     {"blackwell", false, "fp4", 0.94, 1.08, 17},
     {"blackwell", false, "fp8", 0.93, 1.10, 46},
     {"blackwell", true, "16-bit", 0.93, 1.58, 21},
-    {"blackwell", true, "fp8", 0.73, 1.27, 50},
+    {"blackwell", true, "fp8", 0.86, 1.32, 50},
     {"hopper", false, "16-bit", 0.93, 1.02, 90},
     {"hopper", false, "fp8", 0.95, 1.12, 105},
-    {"hopper", true, "16-bit", 1.00, 1.19, 17},
-    {"hopper", true, "fp8", 1.08, 1.62, 18},
+    {"hopper", true, "16-bit", 0.99, 1.17, 17},
+    {"hopper", true, "fp8", 1.04, 1.62, 18},
     {"", false, "", 0.93, 1.11, 486},
-    {"", true, "", 0.79, 1.55, 106},
+    {"", true, "", 0.89, 1.57, 106},
 };
 
 }  // namespace

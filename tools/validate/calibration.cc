@@ -326,6 +326,23 @@ double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
   }
 }
 
+// What the GPU's file says of the constant; blank of a stack's, or where it says nothing.
+compute::ConstantSource OriginOf(ConstantKind kind, const scenario::Scenario& scenario) {
+  const auto name = [&]() -> std::string_view {
+    switch (kind) {
+      case ConstantKind::kDerate16Bit: return "factors_16bit.sustained_derate";
+      case ConstantKind::kDerateFp8: return "factors_fp8.sustained_derate";
+      case ConstantKind::kDerateFp4: return "factors_fp4.sustained_derate";
+      case ConstantKind::kAlibiAttention: return "attention_factors.triton_alibi";
+      default: return "";
+    }
+  }();
+  for (const compute::ConstantSource& source : scenario.efficiency.sources) {
+    if (source.constant == name) return source;
+  }
+  return {};
+}
+
 // The constants that the rows depend on, at the values that the rows were simulated with.
 std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
                                         const CalibrationOptions& options) {
@@ -345,6 +362,7 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
       scenario::Scenario copy = *row->scenario;
       constant.initial = InitialOf(kind, &copy);
       constant.value = constant.initial;
+      constant.origin = OriginOf(kind, *row->scenario);
       constant.lower = RowOf(kind).lower;
       constant.upper = RowOf(kind).upper;
       auto& entry =

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/compute/gpu_efficiency.h"
 #include "tools/validate/statistics.h"
 #include "tools/validate/step_validation.h"
 
@@ -37,8 +38,9 @@ struct FittedConstant {
   double value = 1.0;
   double lower = 0.8;
   double upper = 2.0;
-  std::size_t rows = 0;   // that depend on it
-  double smallest = 0.0;  // least and greatest value over the folds of cross-validation
+  std::size_t rows = 0;            // that depend on it
+  compute::ConstantSource origin;  // of a GPU's value as shipped; blank for a stack's
+  double smallest = 0.0;           // least and greatest value over the folds of cross-validation
   double largest = 0.0;
 
   [[nodiscard]] std::string Name() const;  // "gpu h100-sxm sustained_derate fp8"

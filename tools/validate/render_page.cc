@@ -179,21 +179,41 @@ bool IsNeutral(const FittedConstant& c) {
   return std::abs(c.initial - (time ? 0.0 : 1.0)) < 1e-9;
 }
 
+// Why a constant is not one more than the others; empty: it is. A GPU's file takes a value over
+// from another by `base:`, where it keeps its source, or as an assumption.
+std::string NotCounted(const std::vector<FittedConstant>& constants, std::size_t index) {
+  const FittedConstant& c = constants[index];
+  if (IsNeutral(c)) return "neutral, ";
+  if (c.origin.constant.empty()) return "";
+  if (c.origin.kind == compute::ConstantSource::Kind::kAssumed) return "taken over, ";
+  for (std::size_t i = 0; i < index; ++i) {
+    const FittedConstant& other = constants[i];
+    if (other.kind == c.kind && other.initial == c.initial &&
+        other.origin.source == c.origin.source) {
+      return "shared, ";
+    }
+  }
+  return "";
+}
+
 std::string ConstantsText(const PageInput& input) {
   const auto& constants = input.calibration.constants;
-  const auto count = std::count_if(constants.begin(), constants.end(),
-                                   [](const FittedConstant& c) { return !IsNeutral(c); });
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < constants.size(); ++i) marks.push_back(NotCounted(constants, i));
+  const auto count = std::count(marks.begin(), marks.end(), "");
   std::string text = fmt::format(
       "## Constants fitted to step times\n\n{} constants, each of a GPU and precision or of a "
       "software stack. *Shipped* is what scenarios/ holds (rounded), *fitted* what `quadrille "
-      "calibrate` makes of these rows, *range* its least and greatest value over the folds; one "
-      "shipped at its neutral value is not counted. Constants of kernel tables and collectives "
+      "calibrate` makes of these rows, *range* its least and greatest value over the folds. Not "
+      "counted: one at its neutral value, one that a GPU shares with the GPU it is based on, one "
+      "taken over from another GPU as an assumption. Constants of kernel tables and collectives "
       "stand in scenarios/gpus and scenarios/clusters/collectives with their own rows.\n\n"
       "| constant | rows | shipped | fitted | range |\n|---|---|---|---|---|\n",
       count);
-  for (const FittedConstant& c : constants) {
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const FittedConstant& c = constants[i];
     text += fmt::format("| {} | {} | {}{:.4g} | {:.4g} | {:.4g} to {:.4g} |\n", c.Name(), c.rows,
-                        IsNeutral(c) ? "neutral, " : "", c.initial, c.value, c.smallest, c.largest);
+                        marks[i], c.initial, c.value, c.smallest, c.largest);
   }
   return text + "\n";
 }
