@@ -26,16 +26,18 @@ constexpr std::size_t kMaxProblems = 50;
 // Keeps the first kMaxProblems and counts the rest.
 class Problems {
  public:
-  void Add(std::string message) {
+  void Add(std::string message, bool cannot_run = false) {
     if (list_.size() < kMaxProblems) {
-      list_.push_back(Diagnostic{{}, std::move(message)});
+      list_.push_back(Diagnostic{{}, std::move(message), cannot_run});
     } else {
       ++more_;
     }
   }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] Diagnostics Take() {
-    if (more_ > 0) list_.push_back(Diagnostic{{}, fmt::format("... and {} more problems", more_)});
+    if (more_ > 0) {
+      list_.push_back({{}, fmt::format("... and {} more problems", more_), CannotRun(list_)});
+    }
     return std::move(list_);
   }
 
@@ -222,7 +224,8 @@ Diagnostics CheckSchedule(const PipelineSchedule& schedule) {
   if (!problems.empty()) return problems.Take();
   const auto stuck =
       OrderWalk(schedule, /*serial_pairs=*/false).Run([](std::int32_t, std::size_t, int) {});
-  for (const BlockedRank& blocked : stuck) problems.Add(ToString(blocked, schedule));
+  for (const BlockedRank& blocked : stuck)
+    problems.Add(ToString(blocked, schedule), /*cannot_run=*/true);
   return problems.Take();
 }
 

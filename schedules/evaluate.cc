@@ -220,7 +220,7 @@ Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
   if (!stuck.empty()) {
     Diagnostics problems;
     for (const BlockedRank& blocked : stuck) {
-      problems.push_back(Diagnostic{{}, ToString(blocked, schedule)});
+      problems.push_back(Diagnostic{{}, ToString(blocked, schedule), /*cannot_run=*/true});
     }
     return tl::unexpected<Diagnostics>(std::move(problems));
   }

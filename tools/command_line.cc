@@ -29,6 +29,10 @@ void RunArguments::Add(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
+int StatusOf(const Diagnostics& problems) {
+  return CannotRun(problems) ? kAnswerIsNo : kWrongInput;
+}
+
 std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status) {
   scenario::LoadOptions options;
   options.overrides = arguments.overrides;
@@ -41,7 +45,7 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
   const bool path =
       arguments.file.find('/') != std::string::npos || arguments.file.ends_with(".yaml");
   const bool missing = path && !std::filesystem::exists(arguments.file, ignored);
-  status = missing ? kFileTrouble : kWrongInput;
+  status = missing ? kFileTrouble : StatusOf(loaded.error());
   return std::nullopt;
 }
 

@@ -30,6 +30,9 @@ struct RunArguments {
   void Add(CLI::App& command);
 };
 
+// What refused input exits with: 2, or 1 where it is well formed and cannot run.
+[[nodiscard]] int StatusOf(const Diagnostics& problems);
+
 // Loads the run; on failure prints every problem on standard error and sets `status`.
 [[nodiscard]] std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status);
 

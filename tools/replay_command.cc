@@ -226,7 +226,7 @@ int Replay(const ReplayArguments& arguments) {
   Result<simulate::CompiledStep> compiled = simulate::Compile(*scenario, options);
   if (!compiled) {
     PrintProblems(compiled.error());
-    return kWrongInput;
+    return StatusOf(compiled.error());
   }
   phases.Compiled(*compiled);
   for (RankId rank : options.record_ranks) {

@@ -51,7 +51,7 @@ int Topology(const TopologyArguments& arguments) {
   const Result<topology::Cluster> cluster = topology::BuildCluster(scenario->cluster);
   if (!cluster) {
     PrintProblems(cluster.error());
-    return kWrongInput;
+    return StatusOf(cluster.error());
   }
   if (!arguments.dot_file.empty()) {
     std::ostringstream dot;

@@ -297,6 +297,7 @@ class ClusterBuilder {
       Report("the fabric is partitioned: {} cannot reach {}{}", cluster_.NameOf(VertexId(0)),
              cluster_.NameOf(missing.front()),
              missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "");
+      found_.back().cannot_run = true;
     } else if (spec().fabric.kind == FabricKind::kEdgeList) {
       CountSwitchesBetweenLeaves(graph);
     }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace quadrille {
 
 std::string ToString(const Diagnostic& diagnostic) {
@@ -19,6 +21,12 @@ std::string ToString(const Diagnostics& diagnostics) {
     text += ToString(diagnostic);
   }
   return text;
+}
+
+bool CannotRun(const Diagnostics& diagnostics) {
+  return !diagnostics.empty() &&
+         std::all_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& diagnostic) { return diagnostic.cannot_run; });
 }
 
 }  // namespace quadrille

@@ -21,6 +21,8 @@ struct SourcePosition {
 struct Diagnostic {
   SourcePosition position;
   std::string message;
+  // The input is well formed, but what it describes cannot run: a deadlock, a fabric in two parts.
+  bool cannot_run = false;
 };
 
 // "file:line:column: message", leaving out what is unknown.
@@ -31,6 +33,9 @@ using Diagnostics = std::vector<Diagnostic>;
 // "one per line", without a trailing newline.
 [[nodiscard]] std::string ToString(const Diagnostics& diagnostics);
 
+// Whether there are problems and each of them says that what was described cannot run.
+[[nodiscard]] bool CannotRun(const Diagnostics& diagnostics);
+
 template <typename T>
 using Result = tl::expected<T, Diagnostics>;
 
@@ -39,6 +44,11 @@ using Result = tl::expected<T, Diagnostics>;
                                                        SourcePosition position = {}) {
   return tl::unexpected<Diagnostics>(
       Diagnostics{Diagnostic{std::move(position), std::move(message)}});
+}
+
+// The same for something well formed that cannot run.
+[[nodiscard]] inline tl::unexpected<Diagnostics> CannotRunError(std::string message) {
+  return tl::unexpected<Diagnostics>(Diagnostics{Diagnostic{{}, std::move(message), true}});
 }
 
 }  // namespace quadrille

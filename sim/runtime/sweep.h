@@ -122,8 +122,9 @@ class Sweep {
   // time.
   [[nodiscard]] std::int64_t* Row(const Lane& lane, std::int32_t completion) {
     const Column& column = columns_[lane.column];
-    const std::int32_t within = completion & ((1 << column.chunk_shift) - 1);
-    return ChunkOf(lane, completion).rows + static_cast<std::size_t>(within) * column.width;
+    const std::uint32_t within =
+        static_cast<std::uint32_t>(completion) & ((1U << column.chunk_shift) - 1U);
+    return ChunkOf(lane, completion).rows + std::size_t{within} * column.width;
   }
   // All ends of a lane. REQUIRES: its column is one rank.
   [[nodiscard]] std::int64_t* History(const Lane& lane) const {

@@ -17,8 +17,10 @@ std::string_view Parent(std::string_view path) {
 }  // namespace
 
 void Findings::Error(SourcePosition position, std::string message) {
-  problems_.push_back({std::move(position), std::move(message)});
+  Error(Diagnostic{std::move(position), std::move(message)});
 }
+
+void Findings::Error(Diagnostic problem) { problems_.push_back(std::move(problem)); }
 
 void Findings::ErrorAt(const std::string& path, std::string_view message) {
   Error(Position(path), fmt::format("{}: {}", path, message));

@@ -19,6 +19,7 @@ namespace quadrille::scenario {
 class Findings {
  public:
   void Error(SourcePosition position, std::string message);
+  void Error(Diagnostic problem);
   // An error at the key itself, or at its nearest ancestor that is present; the message opens with
   // the path.
   void ErrorAt(const std::string& path, std::string_view message);

@@ -75,7 +75,7 @@ void LoadOrder(MapReader& reader, ScheduleChoice* schedule) {
   reader.findings().Fail(reader.PathOf("order_file"));
   for (Diagnostic& problem : problems) {
     if (problem.position.file.empty()) problem.position.file = schedule->order_file;
-    reader.findings().Error(std::move(problem.position), std::move(problem.message));
+    reader.findings().Error(std::move(problem));
   }
 }
 

@@ -335,7 +335,7 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
       const auto name = [&](GpuId gpu) {
         return request.cluster.NameOf(topology::VertexId(gpu.value()));
       };
-      return Error(
+      return CannotRunError(
           fmt::format("perturbations: with these links lost the fabric is partitioned: "
                       "no way from {} to {}",
                       name(collector.cut->first), name(collector.cut->second)));

@@ -37,5 +37,15 @@ TEST(Diagnostics, PrintOnePerLineInOrder) {
   EXPECT_EQ(ToString(Diagnostics{}), "");
 }
 
+TEST(Result, CannotRunIsSaidOfProblemsThatAllSaySo) {
+  EXPECT_FALSE(CannotRun({}));
+  const Diagnostic wrong{{}, "unknown key"};
+  const Diagnostic deadlock{{}, "deadlock", true};
+  EXPECT_FALSE(CannotRun({wrong}));
+  EXPECT_TRUE(CannotRun({deadlock, deadlock}));
+  EXPECT_FALSE(CannotRun({deadlock, wrong})) << "wrong input is to be mended first";
+  EXPECT_TRUE(CannotRun(CannotRunError("partitioned").value()));
+}
+
 }  // namespace
 }  // namespace quadrille

@@ -145,7 +145,6 @@ TEST_F(SchedulesCommand, WrongTextAndWrongCallsAreExitTwo) {
   EXPECT_EQ(refused.err, "quadrille: dualpipe: needs an even number of pipeline ranks, not 3\n");
   EXPECT_EQ(Call("print").status, 2);
   EXPECT_EQ(Call("check").status, 2);
-  EXPECT_EQ(Call("").status, 2);
   EXPECT_EQ(Call("list --format yaml").status, 2);
   EXPECT_EQ(Call("draw").status, 2);
   EXPECT_EQ(Call("draw 1f1b").status, 2);
