@@ -132,13 +132,20 @@ int WriteFiles(const ReplayArguments& arguments, const report::RunDescription& r
   return kDone;
 }
 
-// Two outputs into one file would leave the later one.
-Diagnostics SameFileTwice(const ReplayArguments& arguments) {
+// Outputs that go to no file, and two into one file, which would leave the later one.
+Diagnostics CheckOutputFiles(const ReplayArguments& arguments) {
   const std::pair<const char*, const std::string&> outputs[] = {{"--json", arguments.json_file},
                                                                 {"--html", arguments.html_file},
                                                                 {"--trace", arguments.trace_file}};
   Diagnostics problems;
   for (const auto& [option, path] : outputs) {
+    if (path == "-") {
+      problems.push_back({{},
+                          fmt::format("{} -: name a file; --format json|csv is what writes to "
+                                      "standard output",
+                                      option)});
+      continue;
+    }
     for (const auto& [other, other_path] : outputs) {
       if (&path == &other_path) break;
       std::error_code ignored;
@@ -199,7 +206,7 @@ class Phases {
 };
 
 int Replay(const ReplayArguments& arguments) {
-  if (const Diagnostics problems = SameFileTwice(arguments); !problems.empty()) {
+  if (const Diagnostics problems = CheckOutputFiles(arguments); !problems.empty()) {
     PrintProblems(problems);
     return kWrongInput;
   }
@@ -306,24 +313,29 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->type_name("FILE");
   command->add_flag("--timeline", arguments->timeline,
                     "Draw the actions of every stage below the table, cut to the terminal");
-  command
-      ->add_option("--trace", arguments->trace_file,
-                   "Write a Chrome trace, compressed when the name ends in .gz")
-      ->type_name("FILE");
+  CLI::Option* trace =
+      command
+          ->add_option("--trace", arguments->trace_file,
+                       "Write a Chrome trace, compressed when the name ends in .gz")
+          ->type_name("FILE");
   command->add_option("--trace-level", arguments->trace_level, "action, window or kernel")
+      ->needs(trace)
       ->check(CLI::IsMember({"action", "window", "kernel"}));
   command
       ->add_option("--trace-layout", arguments->trace_layout,
                    "merged (one file) or kineto (one file per rank)")
+      ->needs(trace)
       ->check(CLI::IsMember({"merged", "kineto"}));
   command
       ->add_option("--trace-ranks", arguments->trace_ranks,
                    "Ranks to trace instead of one per pipeline stage: 0,8,16")
+      ->needs(trace)
       ->delimiter(',');
   command
       ->add_option("--trace-microbatches", arguments->trace_microbatches,
                    "With --trace-level window: how many microbatches at the begin and at the end "
                    "show their kernels (default: 4,2)")
+      ->needs(trace)
       ->delimiter(',')
       ->expected(2)
       ->check(CLI::NonNegativeNumber)

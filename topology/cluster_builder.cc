@@ -191,7 +191,8 @@ class ClusterBuilder {
                edges[i].bandwidth.value());
       }
       if (edges[i].cables < 1) Report("fabric.edges[{}]: cables is {}", i, edges[i].cables);
-      if (edges[i].latency < Duration(0)) Report("fabric.edges[{}]: latency is negative", i);
+      if (edges[i].latency && *edges[i].latency < Duration(0))
+        Report("fabric.edges[{}]: latency is negative", i);
       if (!a || !b) {
         ends.emplace_back(VertexId(0), VertexId(0));
         continue;
@@ -226,7 +227,10 @@ class ClusterBuilder {
       const LinkKind kind = cluster_.kind(low) == VertexKind::kNic ? LinkKind::kNicPort
                             : top == VertexKind::kCore             ? LinkKind::kSpineCore
                                                                    : LinkKind::kLeafSpine;
-      AddPair(low, high, kind, edges[i].bandwidth, edges[i].latency, edges[i].cables);
+      const Duration usual =
+          kind == LinkKind::kNicPort ? spec().nic.latency : spec().fabric.switch_latency;
+      AddPair(low, high, kind, edges[i].bandwidth, edges[i].latency.value_or(usual),
+              edges[i].cables);
       placed[i] = 1;
     };
     cluster_.nic_base_ = Base();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,8 @@ struct NamedSwitch {
 struct NamedEdge {
   std::string from;
   std::string to;
-  BytesPerSecond bandwidth;  // of the bundle
-  Duration latency{0};
+  BytesPerSecond bandwidth;           // of the bundle
+  std::optional<Duration> latency{};  // as nic.latency at a NIC, else switch_latency
   std::int32_t cables = 1;
 };
 

@@ -190,6 +190,16 @@ ChunkParameters RankProgramBuilder::ParametersOf(ChunkId chunk) {
   return result;
 }
 
+model::PieceParameters RankProgramBuilder::AllParameters() {
+  model::PieceParameters all;
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const ChunkParameters chunk = ParametersOf(ChunkId(c));
+    all.dense += chunk.total.dense;
+    all.expert += chunk.total.expert;
+  }
+  return all;
+}
+
 // ---- segments ----
 
 void RankProgramBuilder::AddSegment(Segment segment, Duration launch_total) {

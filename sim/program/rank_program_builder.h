@@ -77,6 +77,7 @@ class RankProgramBuilder {
   [[nodiscard]] std::vector<model::Piece> PiecesOf(ChunkId chunk) const;
   [[nodiscard]] bool HoldsTiedCopy(ChunkId chunk, model::Piece piece) const;
   [[nodiscard]] ChunkParameters ParametersOf(ChunkId chunk);
+  [[nodiscard]] model::PieceParameters AllParameters();  // of all chunks
   [[nodiscard]] std::vector<PieceRecompute> RecomputePlan(
       const std::vector<model::Piece>& pieces) const;
   // `gathers`: sharded weights are not resident when a forward begins.

@@ -48,13 +48,9 @@ double RankProgramBuilder::OptimizerStateBytes() const {
 }
 
 void RankProgramBuilder::AddWeightMemory() {
-  ParameterCount all_dense{0};
-  ParameterCount all_expert{0};
+  const auto [all_dense, all_expert] = AllParameters();
   ParameterCount narrow{0};
   for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    all_dense += chunk.total.dense;
-    all_expert += chunk.total.expert;
     for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
       narrow += model::NarrowParameters(input_.model, input_.execution, piece);
     }
@@ -147,13 +143,7 @@ void RankProgramBuilder::AddMemoryOutsideTheAllocator() {
 }
 
 void RankProgramBuilder::AddStaticMemory() {
-  ParameterCount dense{0};
-  ParameterCount expert{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    dense += chunk.total.dense;
-    expert += chunk.total.expert;
-  }
+  const auto [dense, expert] = AllParameters();
   const DataSharding sharding = input_.ranks.config().sharding;
   const auto add = [&](const char* component, double per_parameter, bool sharded) {
     const double d = sharded ? GroupSize(Axis::kData) : 1.0;

@@ -336,13 +336,7 @@ Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount exper
 
 void RankProgramBuilder::AddOptimizer() {
   if (input_.execution.forward_only) return;
-  ParameterCount dense{0};
-  ParameterCount expert{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    dense += chunk.total.dense;
-    expert += chunk.total.expert;
-  }
+  const auto [dense, expert] = AllParameters();
   TemplateWriter writer(program_, context_.host_launch);
   Instruction begin;
   begin.kind = InstructionKind::kBegin;

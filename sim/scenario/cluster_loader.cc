@@ -64,7 +64,8 @@ void LoadEdges(MapReader& fabric, std::vector<topology::NamedEdge>* edges) {
     reader.Read("from", &edge.from);
     reader.Read("to", &edge.to);
     reader.Read("bandwidth", &edge.bandwidth);
-    reader.Read("latency", &edge.latency, kLatency);
+    Duration latency{0};
+    if (reader.Read("latency", &latency, kLatency)) edge.latency = latency;
     reader.Read("cables", &edge.cables, kPositive);
     if (reader.present()) reader.Require({"from", "to", "bandwidth"});
     reader.Finish();

@@ -179,6 +179,8 @@ void DeriveSizes(const GivenSizes& given, Findings* findings, Scenario* scenario
       }
     }
   }
+  // What follows from sizes that are wrong is not judged.
+  if (!degrees) findings->Fail("parallel.data");
   if (degrees && findings->Good({"parallel.data", "training.global_batch", "training.microbatches",
                                  "training.micro_batch"})) {
     DeriveBatch(given, findings, scenario);

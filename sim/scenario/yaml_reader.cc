@@ -368,6 +368,7 @@ void MapReader::Finish() {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
     const std::string where = path_.empty() ? "" : fmt::format(" in {}", path_);
     const std::string_view meant = MeantBy(entry.key, known_);
+    if (!meant.empty()) findings_->Fail(PathOf(meant));
     findings_->Error(entry.position, meant.empty()
                                          ? fmt::format("unknown key {}{}", Quoted(entry.key), where)
                                          : fmt::format("unknown key {}{}; did you mean '{}'?",

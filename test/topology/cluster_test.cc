@@ -98,6 +98,27 @@ TEST(Cluster, TiersOfTheOtherFabrics) {
   EXPECT_EQ(edges.TierBetween(GpuId(1), GpuId(2)), Tier::kSpine);
 }
 
+TEST(Cluster, AListedCableWithoutALatencyHasThatOfItsNicOrSwitch) {
+  ClusterSpec spec = EdgeList(2, 1);
+  for (NamedEdge& edge : spec.fabric.edges) edge.latency.reset();
+  spec.nic.latency = Duration(1'400'000);
+  spec.fabric.switch_latency = Duration(450'000);
+  const Cluster cluster = Build(spec);
+  int ports = 0;
+  int uplinks = 0;
+  for (const Link& link : cluster.links()) {
+    if (link.kind == LinkKind::kNicPort) {
+      EXPECT_EQ(link.latency, spec.nic.latency);
+      ++ports;
+    } else if (link.kind == LinkKind::kLeafSpine) {
+      EXPECT_EQ(link.latency, spec.fabric.switch_latency);
+      ++uplinks;
+    }
+  }
+  EXPECT_EQ(ports, 2 * 4);
+  EXPECT_EQ(uplinks, 2 * 2);
+}
+
 TEST(Cluster, WithoutNvlinkANodeTalksOverPcie) {
   ClusterSpec spec = DgxNodes(1);
   spec.nvlink = {};

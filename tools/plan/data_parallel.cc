@@ -88,7 +88,8 @@ void AddLayer(const scenario::Scenario& scenario, const StateBytes& bytes, Accou
                               fmt::format("{:g} B x count", bytes.weight), ""});
 }
 
-// The same table for what TP, PP and EP leave of the model on the fullest stage.
+// The same table for what TP, PP and EP leave of the model on the stage with the most
+// parameters.
 void AddOwnLayout(const scenario::Scenario& scenario, const StateBytes& bytes, Account* account) {
   const auto stages = StageHoldings(scenario, scenario.parallel.layer_sharding());
   if (!stages) return;
@@ -102,7 +103,7 @@ void AddOwnLayout(const scenario::Scenario& scenario, const StateBytes& bytes, A
       stage_ranks / (static_cast<std::int64_t>(config.expert) * config.expert_tensor);
   AccountTable table;
   table.key = "own_layout";
-  table.title = fmt::format("states on a GPU of the fullest stage: {} dense{}",
+  table.title = fmt::format("states on a GPU of the stage with the most parameters: {} dense{}",
                             report::ParametersText(held.dense),
                             held.expert > ParameterCount(0)
                                 ? " and " + report::ParametersText(held.expert) + " of experts"

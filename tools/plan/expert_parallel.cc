@@ -83,7 +83,7 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
   weights.columns = {{"layout", "layout"},
                      {"even_parameters", "total / PP / degree"},
                      {"even_bytes", "in 16 bits"},
-                     {"parameters", "fullest stage, counted"},
+                     {"parameters", "stage with the most, counted"},
                      {"bytes", "in 16 bits "}};
   AddWeights(scenario, &weights);
   weights.formula =
