@@ -24,7 +24,7 @@ int Goodput(const GoodputArguments& arguments) {
   const Result<simulate::RunDays> days = simulate::SimulateDays(*scenario, arguments.runs);
   if (!days) {
     PrintProblems(days.error());
-    return kWrongInput;
+    return StatusOf(days.error());
   }
   std::string text;
   if (arguments.format == "json") {

@@ -272,8 +272,9 @@ int Replay(const ReplayArguments& arguments) {
   options.progress = [&progress](Ratio done) { progress.Update(done); };
   Result<simulate::Simulation> simulation = simulate::Run(*scenario, std::move(*compiled), options);
   if (simulation && arguments.steps > 1) {
-    Result<std::vector<Duration>> steps = simulate::SimulateSteps(
-        *scenario, options, arguments.steps, arguments.threads, options.progress);
+    Result<std::vector<Duration>> steps =
+        simulate::SimulateSteps(*scenario, options, simulation->report.step_time, arguments.steps,
+                                arguments.threads, options.progress);
     if (steps) {
       simulation->report.steps = std::move(*steps);
     } else {

@@ -1,5 +1,6 @@
 #include "tools/sensitivity_command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <memory>
@@ -29,18 +30,13 @@ int Sensitivity(const SensitivityArguments& arguments) {
   PrintProblems(scenario->warnings);
   simulate::SimulateOptions options;
   options.unfold = arguments.unfold;
-  // A wrong scenario is told from a deadlock by compiling it first.
-  if (const auto compiled = simulate::Compile(*scenario, options); !compiled) {
-    PrintProblems(compiled.error());
-    return kWrongInput;
-  }
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
   const auto analysis = simulate::AnalyseSensitivity(
       *scenario, options, arguments.threads, [&progress](Ratio done) { progress.Update(done); });
   progress.Clear();
   if (!analysis) {
     PrintProblems(analysis.error());
-    return kAnswerIsNo;
+    return StatusOf(analysis.error());
   }
   const report::RunDescription run = simulate::DescribeRun(*scenario);
   if (arguments.format == "json") {
@@ -56,7 +52,9 @@ void AddSensitivityCommand(CLI::App& app, const std::string& executable, int& st
   auto arguments = std::make_shared<SensitivityArguments>();
   arguments->run.executable = executable;
   CLI::App* command = app.add_subcommand(
-      "sensitivity", "What the step time is sensitive to: each resource 10 % off, each kind free");
+      "sensitivity",
+      fmt::format("What the step time is sensitive to: each resource {:.3g} % off, each kind free",
+                  100.0 * report::kSensitivityStep));
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));

@@ -17,6 +17,8 @@ constexpr double kLongest = 4e18;  // microseconds, well inside 64 bits
 constexpr std::array<double, 4> kQuarterOctaves = {1.0, 1.189207115002721, 1.4142135623730951,
                                                    1.681792830507429};
 constexpr int kOctaves = 2;
+// The intervals that are simulated: those, both ends included, and the plan's own.
+constexpr double kMostIntervals = 2.0 * kOctaves * kQuarterOctaves.size() + 2.0;
 
 std::uint64_t SeedOf(std::uint64_t seed, std::int64_t run) { return Hash(seed, 0x600d, run); }
 
@@ -34,11 +36,29 @@ double MeanGoodput(const ReliabilitySpec& spec, const JobFacts& job, const RunPl
   return sum / static_cast<double>(runs);
 }
 
+double RateOf(const std::vector<double>& rates) {
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+// The plan but for its checkpoints.
+RunPlan PlanOf(const ReliabilitySpec& spec, const JobFacts& job, TokenCount tokens_per_step) {
+  RunPlan plan;
+  if (spec.tokens) {
+    plan.steps = (spec.tokens->value() + tokens_per_step.value() - 1) / tokens_per_step.value();
+    const double ideal = static_cast<double>(plan.steps) *
+                         static_cast<double>((job.step + job.checkpoint_cost).count());
+    plan.horizon = WallTime(std::llround(std::min(kMostStretch * ideal, kLongest)));
+  }
+  if (spec.duration) plan.horizon = *spec.duration;
+  return plan;
+}
+
+// Simulates the intervals around Daly's; that of the plan has been, in `report`.
 void TryIntervals(const ReliabilitySpec& spec, std::int64_t runs, std::uint64_t seed,
                   GoodputReport& report) {
   std::vector<std::int64_t> candidates = {report.plan.steps_between_checkpoints};
-  const WallTime base = report.daly.count() > 0
-                            ? report.daly
+  const WallTime base = report.daly && report.daly->count() > 0
+                            ? *report.daly
                             : report.plan.steps_between_checkpoints * report.job.step;
   for (int octave = -kOctaves; octave <= kOctaves; ++octave) {
     for (double part : kQuarterOctaves) {
@@ -54,7 +74,9 @@ void TryIntervals(const ReliabilitySpec& spec, std::int64_t runs, std::uint64_t 
   for (std::int64_t steps : candidates) {
     RunPlan plan = report.plan;
     plan.steps_between_checkpoints = steps;
-    const double goodput = MeanGoodput(spec, report.job, plan, runs, seed);
+    const bool own = steps == report.plan.steps_between_checkpoints;
+    const double goodput =
+        own ? report.goodput.mean : MeanGoodput(spec, report.job, plan, runs, seed);
     report.intervals.push_back({steps, steps * report.job.step, goodput});
     if (goodput > report.best.goodput) report.best = report.intervals.back();
   }
@@ -102,6 +124,17 @@ Spread SpreadOf(std::vector<double> values) {
   return {at(5), at(50), at(95), sum / static_cast<double>(values.size())};
 }
 
+InterruptionEstimate EstimateInterruptions(const ReliabilitySpec& spec, const JobFacts& job,
+                                           TokenCount tokens_per_step, std::int64_t runs) {
+  // Planned interruptions are as many as observed, whatever the size of the job.
+  const double planned =
+      spec.failures.planned / static_cast<double>(spec.failures.duration.count());
+  const double rate = RateOf(FailureRates(spec.failures, job)) + planned;
+  const auto horizon = static_cast<double>(PlanOf(spec, job, tokens_per_step).horizon.count());
+  constexpr double kDay = 86'400e6;  // microseconds
+  return {rate * kDay, horizon / kDay, rate * horizon * static_cast<double>(runs) * kMostIntervals};
+}
+
 GoodputReport SimulateGoodput(const ReliabilitySpec& spec, const JobFacts& job,
                               TokenCount tokens_per_step, std::int64_t runs, std::uint64_t seed) {
   QUADRILLE_CHECK(runs > 0 && (spec.duration || spec.tokens), "{} runs without an end", runs);
@@ -109,22 +142,15 @@ GoodputReport SimulateGoodput(const ReliabilitySpec& spec, const JobFacts& job,
   report.job = job;
   report.runs = runs;
   const std::vector<double> rates = FailureRates(spec.failures, job);
-  const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
-  if (rate > 0.0) {
-    report.mean_time_between_failures = WallTime(std::llround(std::min(1.0 / rate, kLongest)));
-    report.young = YoungInterval(job.checkpoint_cost, report.mean_time_between_failures);
-    report.daly = DalyInterval(job.checkpoint_cost, report.mean_time_between_failures);
+  if (const double rate = RateOf(rates); rate > 0.0) {
+    const WallTime between(std::llround(std::min(1.0 / rate, kLongest)));
+    report.mean_time_between_failures = between;
+    report.young = YoungInterval(job.checkpoint_cost, between);
+    report.daly = DalyInterval(job.checkpoint_cost, between);
   }
-  if (spec.tokens) {
-    report.plan.steps =
-        (spec.tokens->value() + tokens_per_step.value() - 1) / tokens_per_step.value();
-    const double ideal = static_cast<double>(report.plan.steps) *
-                         static_cast<double>((job.step + job.checkpoint_cost).count());
-    report.plan.horizon = WallTime(std::llround(std::min(kMostStretch * ideal, kLongest)));
-  }
-  if (spec.duration) report.plan.horizon = *spec.duration;
+  report.plan = PlanOf(spec, job, tokens_per_step);
   // Without failures nothing is gained by a checkpoint.
-  const WallTime interval = rate > 0.0 ? report.daly : report.plan.horizon;
+  const WallTime interval = report.daly.value_or(report.plan.horizon);
   report.plan.steps_between_checkpoints =
       StepsFor(spec.checkpoint.interval.value_or(interval), job.step);
   std::vector<RunOutcome> outcomes;

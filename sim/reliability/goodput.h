@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/reliability/run_simulation.h"
@@ -29,8 +30,8 @@ struct GoodputReport {
   JobFacts job;
   RunPlan plan;
   std::int64_t runs = 0;
-  std::int64_t finished = 0;                // of them
-  WallTime mean_time_between_failures{0};   // unplanned
+  std::int64_t finished = 0;                           // of them
+  std::optional<WallTime> mean_time_between_failures;  // unplanned; absent: nothing fails
   std::vector<double> expected_failures;    // by component, over the mean wall-clock time
   std::vector<double> mean_failures;        // by component, simulated
   std::array<double, kRunStates> states{};  // shares of wall-clock time, mean over the seeds
@@ -39,11 +40,22 @@ struct GoodputReport {
   Spread unplanned;
   Spread wall_days;
   Spread steps;
-  WallTime young{0};
-  WallTime daly{0};
+  std::optional<WallTime> young;  // absent as above
+  std::optional<WallTime> daly;
   IntervalResult best;                    // of those below
-  std::vector<IntervalResult> intervals;  // ascending
+  std::vector<IntervalResult> intervals;  // ascending; the plan's own is one of them
 };
+
+// How much SimulateGoodput has to simulate at the most.
+struct InterruptionEstimate {
+  double per_day = 0.0;  // of one run, planned ones included
+  double days = 0.0;     // that a run may last
+  double all = 0.0;      // interruptions of all seeds at all intervals
+};
+[[nodiscard]] InterruptionEstimate EstimateInterruptions(const ReliabilitySpec& spec,
+                                                         const JobFacts& job,
+                                                         TokenCount tokens_per_step,
+                                                         std::int64_t runs);
 
 // Simulates `runs` seeds, hashed from `seed`, of the run that `spec` describes, at the given
 // interval or Daly's, and at intervals around it. `tokens_per_step` turns spec.tokens into steps.

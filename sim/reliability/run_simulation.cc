@@ -101,7 +101,6 @@ class Run {
       Spend(RunState::kCheckpoint, std::min(stop, end));
       if (now_ < end) return;  // a checkpoint that is not whole saves nothing
       saved_ = done_;
-      ++outcome_.checkpoints;
     }
   }
 
@@ -117,7 +116,6 @@ class Run {
     now_ += cycles * length;
     done_ += cycles * cycle;
     saved_ = done_;
-    outcome_.checkpoints += cycles;
   }
 
   // A failure: back to the last checkpoint.
@@ -192,7 +190,6 @@ class Run {
     }
     if (!SpendUnlessFailing(RunState::kCheckpoint, now_ + job_.checkpoint_cost)) return;
     saved_ = done_;
-    ++outcome_.checkpoints;
     (void)SpendUnlessFailing(RunState::kPlanned, now_ + spec_.planned);
   }
 

@@ -48,7 +48,6 @@ struct RunOutcome {
   bool finished = false;                      // the plan's steps are done
   std::vector<std::int64_t> failures;         // by component
   std::int64_t planned = 0;
-  std::int64_t checkpoints = 0;
 
   [[nodiscard]] std::int64_t unplanned() const;
   // Time of steps that count over all time: the "effective training time" of the Llama 3 paper.

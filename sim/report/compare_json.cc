@@ -77,7 +77,7 @@ std::string RenderCompareCsv(const Comparison& comparison) {
                                fmt::format("{}", run.run.parallel.virtual_stages),
                                fmt::format("{}", std::max(run.run.microbatch_group, 0)),
                                run.layout,
-                               number(static_cast<double>(step.step_time.count()) / 1e12),
+                               number(Seconds(step.step_time)),
                                number(step.mfu_causal.value()),
                                number(step.mfu_full.value()),
                                number(step.bubble.of_makespan.value()),
@@ -86,7 +86,7 @@ std::string RenderCompareCsv(const Comparison& comparison) {
     for (const char* kind : kKinds) {
       double exposed = 0.0;
       for (const metrics::CommunicationReport& report : step.communication) {
-        if (report.name == kind) exposed = static_cast<double>(report.exposed.count()) / 1e12;
+        if (report.name == kind) exposed = Seconds(report.exposed);
       }
       cells.emplace_back(number(exposed));
     }

@@ -30,12 +30,6 @@ struct Figure {
   bool most_is_best = false;
 };
 
-std::string Heading(const std::string& title, const std::string& remark, const TableStyle& style) {
-  std::string text = "\n" + Painted(title, Emphasis::kStrong, style);
-  if (!remark.empty()) text += "  " + Painted(remark, Emphasis::kFaint, style);
-  return text + "\n";
-}
-
 const CommunicationReport* Find(const StepReport& step, const std::string& kind) {
   for (const CommunicationReport& report : step.communication) {
     if (report.name == kind) return &report;
@@ -262,7 +256,8 @@ std::string RenderBusiest(const Comparison& comparison, const TableStyle& style)
     }
   }
   if (table.empty()) return "";
-  return Heading("Busiest links", "one direction; busy: bytes / (bandwidth x step)", style) +
+  return Heading("Busiest links",
+                 "one direction; busy: bytes / (bandwidth x step), nominal for ports", style) +
          table.Render(style);
 }
 

@@ -16,8 +16,6 @@ using metrics::CriticalPathReport;
 constexpr std::size_t kLargestOperations = 5;
 constexpr std::size_t kLargestStages = 8;
 
-double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }
-
 Ratio ShareOf(Duration part, Duration whole) {
   return Ratio(whole.count() == 0 ? 0.0 : Seconds(part) / Seconds(whole));
 }
@@ -49,14 +47,10 @@ std::string CauseText(const std::string& cause) {
 }
 
 std::string RenderCriticalPath(const CriticalPathReport& path, const TableStyle& style) {
-  std::string text = "\n" + Painted("Critical path", Emphasis::kStrong, style);
-  if (!path.followed) {
-    return text + Painted("  not followed: --critical-path follows it", Emphasis::kFaint, style) +
-           "\n";
-  }
-  text +=
-      Painted("  the chain of operations that bounds the step, by cause", Emphasis::kFaint, style) +
-      "\n";
+  constexpr const char* kTitle = "Critical path";
+  if (!path.followed) return Heading(kTitle, "not followed: --critical-path follows it", style);
+  std::string text =
+      Heading(kTitle, "the chain of operations that bounds the step, by cause", style);
   TextTable table({{"cause"},
                    {"time", Align::kRight},
                    {"of step", Align::kRight},

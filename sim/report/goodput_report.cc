@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/report/number_text.h"
 #include "sim/report/version.h"
@@ -29,12 +30,15 @@ std::string WallText(WallTime time) {
   return fmt::format("{:.4g} s", seconds);
 }
 
-std::string Share(double share) { return PercentText(Ratio(share)); }
-
-std::string Heading(const std::string& title, const std::string& remark, const TableStyle& style) {
-  return "\n" + Painted(title, Emphasis::kStrong, style) + "  " +
-         Painted(remark, Emphasis::kFaint, style) + "\n";
+// What follows from failures, if there are any.
+std::string WallText(const std::optional<WallTime>& time) {
+  return time ? WallText(*time) : "none";
 }
+Json SecondsJson(const std::optional<WallTime>& time) {
+  return time ? Json(ToSeconds(*time)) : Json();
+}
+
+std::string Share(double share) { return PercentText(Ratio(share)); }
 
 // Lines that say what the figures rest on.
 std::vector<std::pair<std::string, std::string>> Assumptions(const GoodputDescription& description,
@@ -131,12 +135,8 @@ std::string FailuresSection(const GoodputDescription& description, const Goodput
 
 std::string CheckpointSection(const GoodputReport& report, const TableStyle& style) {
   TextTable interval({{"checkpoint interval"}, {"", Align::kRight}, {"effective", Align::kRight}});
-  double here = 0.0;
-  for (const reliability::IntervalResult& tried : report.intervals) {
-    if (tried.steps == report.plan.steps_between_checkpoints) here = tried.goodput;
-  }
   interval.AddRow({"of the run", WallText(report.plan.steps_between_checkpoints * report.job.step),
-                   Share(here)});
+                   Share(report.goodput.mean)});
   interval.AddRow({{"best of those tried", Emphasis::kStrong},
                    {WallText(report.best.interval), Emphasis::kStrong},
                    Share(report.best.goodput)});
@@ -205,9 +205,9 @@ std::string RenderGoodputJson(const GoodputDescription& description, const Goodp
       {"checkpoint",
        {{"interval_s", ToSeconds(interval)},
         {"cost_s", ToSeconds(report.job.checkpoint_cost)},
-        {"mean_time_between_failures_s", ToSeconds(report.mean_time_between_failures)},
-        {"young_s", ToSeconds(report.young)},
-        {"daly_s", ToSeconds(report.daly)},
+        {"mean_time_between_failures_s", SecondsJson(report.mean_time_between_failures)},
+        {"young_s", SecondsJson(report.young)},
+        {"daly_s", SecondsJson(report.daly)},
         {"best_s", ToSeconds(report.best.interval)},
         {"best_goodput", report.best.goodput},
         {"tried", std::move(intervals)}}},
@@ -250,8 +250,8 @@ std::string RenderGoodputCsv(const GoodputDescription& description, const Goodpu
     add("intervals", fmt::format("{}", tried.steps), "interval", ToSeconds(tried.interval), "s");
     add("intervals", fmt::format("{}", tried.steps), "goodput", tried.goodput, "ratio");
   }
-  add("checkpoint", "young", "interval", ToSeconds(report.young), "s");
-  add("checkpoint", "daly", "interval", ToSeconds(report.daly), "s");
+  if (report.young) add("checkpoint", "young", "interval", ToSeconds(*report.young), "s");
+  if (report.daly) add("checkpoint", "daly", "interval", ToSeconds(*report.daly), "s");
   add("checkpoint", "best", "interval", ToSeconds(report.best.interval), "s");
   return table.RenderCsv();
 }

@@ -22,10 +22,10 @@ std::string RenderLinks(const std::vector<LinkUse>& links, const TableStyle& sty
     table.AddRow({link.tier, link.name, BytesText(link.bytes), RateText(link.capacity),
                   PercentText(link.utilisation)});
   }
-  return "\n" + Painted("Busiest links", Emphasis::kStrong, style) + "  " +
-         Painted("of each tier, in its busier direction; busy: bytes / (bandwidth x step)",
-                 Emphasis::kFaint, style) +
-         "\n" + table.Render(style);
+  return Heading("Busiest links",
+                 "of each tier, one direction; busy: bytes / (bandwidth x step), nominal for ports",
+                 style) +
+         table.Render(style);
 }
 
 std::string BusiestText(const std::vector<LinkUse>& links) {

@@ -10,7 +10,7 @@
 
 namespace quadrille::report {
 
-// A table, a line per tier; empty when nothing moved.
+// A table, a line per tier; empty when nothing moved. The bandwidth of a port is its nominal one.
 [[nodiscard]] std::string RenderLinks(const std::vector<metrics::LinkUse>& links,
                                       const TableStyle& style);
 

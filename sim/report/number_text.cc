@@ -47,7 +47,7 @@ std::string WithUnit(Scaled scaled) { return FourDigits(scaled.value) + " " + sc
 
 std::string TimeText(Duration duration) {
   if (duration.count() == 0) return "0 s";
-  const double seconds = static_cast<double>(duration.count()) / 1e12;
+  const double seconds = Seconds(duration);
   if (std::abs(seconds) >= 0.99995) return FourDigits(seconds) + " s";
   static constexpr std::array<const char*, 4> kUnits = {"ps", "ns", "us", "ms"};
   return WithUnit(FitUnit(static_cast<double>(duration.count()), kUnits));
@@ -92,8 +92,10 @@ std::string ParametersText(ParameterCount parameters) {
 
 std::string HexText(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
+double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }
+
 std::string SecondsText(Duration duration, int decimals) {
-  std::string text = fmt::format("{:.{}f}", static_cast<double>(duration.count()) / 1e12, decimals);
+  std::string text = fmt::format("{:.{}f}", Seconds(duration), decimals);
   if (text.front() == '-' && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
   return text;
 }

@@ -34,6 +34,10 @@ namespace quadrille::report {
 // Sixteen hexadecimal digits, for hashes and fingerprints.
 [[nodiscard]] std::string HexText(std::uint64_t value);
 
+// Seconds for JSON and CSV. Unlike ToSeconds correctly rounded, so that the shortest decimal that
+// reads back is the exact time.
+[[nodiscard]] double Seconds(Duration duration);
+
 // Seconds with `decimals` digits after the point and no unit, for the columns of a table.
 [[nodiscard]] std::string SecondsText(Duration duration, int decimals);
 

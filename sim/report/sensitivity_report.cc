@@ -14,16 +14,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSensitivitySchema = 1;
 
-double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }
+// "10 %".
+std::string StepText() { return fmt::format("{:.3g} %", 100.0 * kSensitivityStep); }
 
 // "+1.23 %" of the step as it is.
 std::string Change(Duration step, Duration reference) {
   return fmt::format("{:+.2f} %", 100.0 * (Seconds(step) / Seconds(reference) - 1.0));
-}
-
-std::string Heading(const std::string& title, const std::string& remark, const TableStyle& style) {
-  return "\n" + Painted(title, Emphasis::kStrong, style) + "  " +
-         Painted(remark, Emphasis::kFaint, style) + "\n";
 }
 
 }  // namespace
@@ -35,8 +31,8 @@ std::string RenderSensitivityTable(const RunDescription& run, const SensitivityR
                       TimeText(report.step_time), Version(), HexText(run.hash), run.seed);
   TextTable resources({{"resource"},
                        {"share", Align::kRight},
-                       {"10 % slower", Align::kRight},
-                       {"10 % faster", Align::kRight},
+                       {StepText() + " slower", Align::kRight},
+                       {StepText() + " faster", Align::kRight},
                        {"what is changed"}});
   for (const ResourceSensitivity& row : report.resources) {
     resources.AddRow({row.name,
@@ -83,7 +79,7 @@ std::string RenderSensitivityJson(const RunDescription& run, const SensitivityRe
   }
   const Json json = {{"schema_version", kSensitivitySchema},
                      {"step_time_s", Seconds(report.step_time)},
-                     {"perturbation", 0.1},
+                     {"perturbation", kSensitivityStep},
                      {"resources", std::move(resources)},
                      {"free", std::move(free)},
                      {"scenario", run.name},

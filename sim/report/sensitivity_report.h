@@ -11,11 +11,14 @@
 
 namespace quadrille::report {
 
+// By how much a resource is made slower and faster.
+inline constexpr double kSensitivityStep = 0.1;
+
 struct ResourceSensitivity {
   std::string name;
   std::string what;    // what exactly is scaled
-  Duration slower{0};  // the step with the resource 10 % slower
-  Duration faster{0};  // and 10 % faster
+  Duration slower{0};  // the step with the resource kSensitivityStep slower
+  Duration faster{0};  // and faster
   Ratio share;         // of the step that is bound to the resource
 };
 

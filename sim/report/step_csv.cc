@@ -26,8 +26,7 @@ class Rows {
     Text(table, std::move(row), std::move(column), fmt::format("{}", value), unit);
   }
   void Time(const char* table, std::string row, std::string column, Duration value) {
-    Number(table, std::move(row), std::move(column), static_cast<double>(value.count()) / 1e12,
-           "s");
+    Number(table, std::move(row), std::move(column), Seconds(value), "s");
   }
   [[nodiscard]] std::string Csv() const { return table_.RenderCsv(); }
 

@@ -19,9 +19,6 @@ using metrics::StepReport;
 
 constexpr int kIndent = 2;
 
-// Correctly rounded, so that the shortest decimal that reads back is the exact time.
-double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }
-
 Json StatesJson(const std::array<Duration, program::kRankStates>& states) {
   Json json = Json::object();
   for (std::size_t s = 0; s < states.size(); ++s) {

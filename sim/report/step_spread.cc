@@ -12,8 +12,6 @@
 namespace quadrille::report {
 namespace {
 
-double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }
-
 Duration MeanOf(const std::vector<Duration>& steps) {
   const Duration sum = std::accumulate(steps.begin(), steps.end(), Duration(0));
   return sum / static_cast<std::int64_t>(steps.size());
@@ -44,13 +42,11 @@ std::string RenderSteps(const std::vector<Duration>& steps, const TableStyle& st
   add("p99", PercentileOf(steps, 99));
   const auto slowest = std::max_element(steps.begin(), steps.end());
   add("slowest", *slowest);
-  return "\n" + Painted("Steps", Emphasis::kStrong, style) + "  " +
-         Painted(fmt::format(
-                     "{} steady-state steps, each with its own draws of jitter; the rest of "
-                     "this report is of step 0, the slowest is step {}",
-                     CountText(static_cast<std::int64_t>(steps.size())), slowest - steps.begin()),
-                 Emphasis::kFaint, style) +
-         "\n" + table.Render(style);
+  const std::string remark = fmt::format(
+      "{} steady-state steps, each with its own draws of jitter; the rest of this report is of "
+      "step 0, the slowest is step {}",
+      CountText(static_cast<std::int64_t>(steps.size())), slowest - steps.begin());
+  return Heading("Steps", remark, style) + table.Render(style);
 }
 
 nlohmann::ordered_json StepsJson(const std::vector<Duration>& steps) {

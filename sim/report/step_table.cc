@@ -35,12 +35,6 @@ constexpr std::array<const char*, kRankStates> kStateTitles = {
     "compute", "optimizer", "exposed TP", "exposed CP", "exposed EP", "exposed PP", "exposed DP",
     "skew",    "warm-up",   "steady",     "cool-down",  "barrier",    "host",       "other"};
 
-std::string Heading(const std::string& title, const std::string& remark, const TableStyle& style) {
-  std::string text = "\n" + Painted(title, Emphasis::kStrong, style);
-  if (!remark.empty()) text += "  " + Painted(remark, Emphasis::kFaint, style);
-  return text + "\n";
-}
-
 // "  label       value", wrapped under the value.
 std::string Field(const std::string& label, const std::string& value, const TableStyle& style) {
   const std::size_t indent = kLabelWidth + 2;

@@ -92,6 +92,12 @@ std::string Painted(std::string_view text, Emphasis emphasis, const TableStyle& 
   return painted;
 }
 
+std::string Heading(std::string_view title, std::string_view remark, const TableStyle& style) {
+  std::string text = "\n" + Painted(title, Emphasis::kStrong, style);
+  if (!remark.empty()) text += "  " + Painted(remark, Emphasis::kFaint, style);
+  return text + "\n";
+}
+
 std::string CsvField(std::string_view text) {
   const bool plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
                      (text.empty() || (text.front() != ' ' && text.back() != ' '));

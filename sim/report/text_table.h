@@ -68,6 +68,11 @@ class TextTable {
 [[nodiscard]] std::string Painted(std::string_view text, Emphasis emphasis,
                                   const TableStyle& style);
 
+// The line above a section of a report, after an empty one: the title, and beside it the remark, if
+// any.
+[[nodiscard]] std::string Heading(std::string_view title, std::string_view remark,
+                                  const TableStyle& style);
+
 // One CSV field, quoted if it holds a comma, a quote, a line break or outer blanks.
 [[nodiscard]] std::string CsvField(std::string_view text);
 

@@ -44,7 +44,8 @@ struct FabricEdge {
   // For which states of Machine::fabric_windows this is so (bit i: the i-th is open), ascending;
   // empty: for all.
   std::vector<std::uint32_t> states{};
-  std::string name{};  // of one of the links that are alike
+  std::string name{};  // of one of the links that are alike, and of which tier it is
+  FabricTier tier = FabricTier::kLeafSpine;
 
   [[nodiscard]] bool InForce(std::uint32_t state) const {
     return states.empty() || std::binary_search(states.begin(), states.end(), state);

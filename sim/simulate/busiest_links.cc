@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -77,6 +76,15 @@ metrics::LinkUse LinkOf(const char* tier, std::string where, double bytes, Bytes
           Ratio(most > 0.0 ? bytes / most : 0.0)};
 }
 
+// The state of the fabric as the step begins: bit i, whether the i-th window is open.
+std::uint32_t OpenAtStart(const std::vector<runtime::Window>& windows) {
+  std::uint32_t open = 0;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    if (windows[i].On(TimePoint{})) open |= 1u << i;
+  }
+  return open;
+}
+
 void Keep(const metrics::LinkUse& candidate, std::vector<metrics::LinkUse>* links) {
   if (candidate.bytes.value() == 0) return;
   for (metrics::LinkUse& link : *links) {
@@ -113,15 +121,16 @@ std::vector<metrics::LinkUse> BusiestLinks(const program::Program& program,
     keep("nvlink", ports.nvlink_out, ports.nvlink_in, machine.ports.nvlink);
     keep("nic", ports.nic_out, ports.nic_in, machine.ports.nic);
   }
+  const std::uint32_t open = OpenAtStart(machine.fabric_windows);
   for (const runtime::FabricEdge& edge : machine.fabric) {
-    if (!edge.InForce(0)) continue;
+    if (!edge.InForce(open)) continue;
     double bytes = 0.0;
     for (const auto& [g, load] : edge.loads) {
       const program::GroupMember& member = program.members[program.groups[g].member_begin];
       const auto moved = result.ranks[member.rank].lanes[member.lane].bytes.value();
       bytes += load * static_cast<double>(moved);
     }
-    const bool core = edge.name.find("core") != std::string::npos;
+    const bool core = edge.tier == runtime::FabricTier::kSpineCore;
     Keep(LinkOf(core ? "spine to core" : "leaf to spine", edge.name, bytes, edge.capacity, step),
          &links);
   }

@@ -26,7 +26,6 @@
 
 #include "sim/base/counter_rng.h"
 #include "sim/program/template_builder.h"
-#include "topology/router.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -39,20 +38,6 @@ using topology::LinkKind;
 // Windows of the fabric that may be open in any combination.
 constexpr std::size_t kMostWindows = 31;
 constexpr std::size_t kMostStates = 64;
-
-bool BetweenSwitches(const topology::Link& link) {
-  return link.kind == LinkKind::kLeafSpine || link.kind == LinkKind::kSpineCore;
-}
-
-topology::RoutingPolicy PolicyOf(const FabricRequest& request) {
-  topology::RoutingPolicy policy;
-  policy.spine = request.options.routing == network::Routing::kEcmp
-                     ? topology::SpineChoice::kEcmp
-                     : topology::SpineChoice::kAdaptive;
-  policy.flows_per_pair = request.options.ecmp_flows_per_pair;
-  policy.seed = request.seed;
-  return policy;
-}
 
 // ---- states ----
 
@@ -165,7 +150,7 @@ class LoadCollector {
  public:
   // `alike`: no link differs from its like but by where it is.
   LoadCollector(const FabricRequest& request, std::vector<LinkId> lost, bool alike)
-      : request_(request), router_(request.cluster, PolicyOf(request), lost) {
+      : request_(request), router_(request.cluster, PolicyOf(request.options, request.seed), lost) {
     const bool regular = request.cluster.spec().fabric.kind != topology::FabricKind::kEdgeList;
     if (alike && regular && request.options.routing == network::Routing::kAdaptive) {
       kept_ = Representatives(request.cluster);
@@ -295,6 +280,19 @@ std::vector<TightLink> TightLinks(const FabricRequest& request, const FabricTraf
 }
 
 }  // namespace
+
+bool BetweenSwitches(const topology::Link& link) {
+  return link.kind == LinkKind::kLeafSpine || link.kind == LinkKind::kSpineCore;
+}
+
+topology::RoutingPolicy PolicyOf(const network::NetworkOptions& options, std::uint64_t seed) {
+  topology::RoutingPolicy policy;
+  policy.spine = options.routing == network::Routing::kEcmp ? topology::SpineChoice::kEcmp
+                                                            : topology::SpineChoice::kAdaptive;
+  policy.flows_per_pair = options.ecmp_flows_per_pair;
+  policy.seed = seed;
+  return policy;
+}
 
 Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
   FabricTraffic traffic;
@@ -440,6 +438,9 @@ std::vector<runtime::FabricEdge> FabricEdges(const FabricRequest& request,
       edge.states.assign(pattern.states.begin(), pattern.states.end());
     }
     edge.name = request.cluster.NameOf(LinkId(pattern.link));
+    edge.tier = request.cluster.link(LinkId(pattern.link)).kind == LinkKind::kSpineCore
+                    ? runtime::FabricTier::kSpineCore
+                    : runtime::FabricTier::kLeafSpine;
     edges.push_back(std::move(edge));
   }
   return edges;

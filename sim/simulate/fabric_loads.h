@@ -16,6 +16,7 @@
 #include "sim/simulate/resolve_perturbations.h"
 #include "topology/cluster.h"
 #include "topology/ids.h"
+#include "topology/router.h"
 
 namespace quadrille::simulate {
 
@@ -52,6 +53,13 @@ struct FabricRequest {
   const std::vector<FabricFault>& faults;
   std::uint64_t seed = 1;
 };
+
+// Whether a link lies above the NICs' ports.
+[[nodiscard]] bool BetweenSwitches(const topology::Link& link);
+
+// How the run's network options choose among ways; `seed` is the scenario's.
+[[nodiscard]] topology::RoutingPolicy PolicyOf(const network::NetworkOptions& options,
+                                               std::uint64_t seed);
 
 // Routes what every real group sends, in every state that the fabric's windows bring about. It does
 // not depend on how ranks are folded. An error names two GPUs that lost links cut off from each

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "sim/base/check.h"
 #include "sim/base/counter_rng.h"
 #include "sim/base/parallel_for.h"
 
@@ -27,18 +28,19 @@ scenario::Scenario StepOf(const scenario::Scenario& scenario, std::int32_t step)
 }
 
 Result<std::vector<Duration>> SimulateSteps(const scenario::Scenario& scenario,
-                                            const SimulateOptions& options, std::int32_t steps,
-                                            int threads,
+                                            const SimulateOptions& options, Duration first,
+                                            std::int32_t steps, int threads,
                                             const std::function<void(Ratio)>& progress) {
   SimulateOptions own;
   own.unfold = options.unfold;
   own.shuffle_ties = options.shuffle_ties;
-  std::vector<std::optional<Result<Duration>>> times(static_cast<std::size_t>(steps));
+  QUADRILLE_CHECK(steps >= 1, "{} steps", steps);
+  std::vector<std::optional<Result<Duration>>> times(static_cast<std::size_t>(steps) - 1);
   ParallelFor(
       times.size(), threads,
       [&](std::size_t i) {
         const Result<Simulation> simulation =
-            Simulate(StepOf(scenario, static_cast<std::int32_t>(i)), own);
+            Simulate(StepOf(scenario, static_cast<std::int32_t>(i) + 1), own);
         if (simulation) {
           times[i] = simulation->report.step_time;
         } else {
@@ -46,7 +48,7 @@ Result<std::vector<Duration>> SimulateSteps(const scenario::Scenario& scenario,
         }
       },
       progress);
-  std::vector<Duration> result;
+  std::vector<Duration> result = {first};
   for (const std::optional<Result<Duration>>& time : times) {
     if (!*time) return tl::unexpected<Diagnostics>(time->error());
     result.push_back(**time);

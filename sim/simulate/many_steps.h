@@ -18,12 +18,13 @@ namespace quadrille::simulate {
 // the step. What a GPU or a link is stays. Step 0 is the scenario itself.
 [[nodiscard]] scenario::Scenario StepOf(const scenario::Scenario& scenario, std::int32_t step);
 
-// The step times of steps 0 to `steps` - 1. Each is a steady-state step of its own, from the end of
-// one optimizer to the end of the next: none starts late because the one before ended unevenly, and
-// windows of perturbations count from the beginning of each. Steps are independent and go over
-// `threads` threads (0: one per core). Errors: those of Simulate.
+// The step times of steps 0 to `steps` - 1; that of step 0 is `first`, which the caller has from
+// Simulate(scenario). REQUIRES: steps >= 1, CHECKed. Each is a steady-state step of its own, from
+// the end of one optimizer to the end of the next: none starts late because the one before ended
+// unevenly, and windows of perturbations count from the beginning of each. Steps are independent
+// and go over `threads` threads (0: one per core). Errors: those of Simulate.
 [[nodiscard]] Result<std::vector<Duration>> SimulateSteps(
-    const scenario::Scenario& scenario, const SimulateOptions& options, std::int32_t steps,
-    int threads = 0, const std::function<void(Ratio)>& progress = {});
+    const scenario::Scenario& scenario, const SimulateOptions& options, Duration first,
+    std::int32_t steps, int threads = 0, const std::function<void(Ratio)>& progress = {});
 
 }  // namespace quadrille::simulate

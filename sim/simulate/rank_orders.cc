@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -58,10 +57,7 @@ Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario&
                                                        const std::string& list) {
   std::vector<ScheduleVariant> variants;
   Diagnostics problems;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string word = list.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& word : Split(list, ',')) {
     const auto order = parallel::ParseOrder(Completed(word, run.parallel));
     if (!order) {
       problems.push_back(

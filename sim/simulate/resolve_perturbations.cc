@@ -20,10 +20,16 @@ using runtime::PerturbationKind;
 using topology::Cluster;
 using topology::GpuId;
 using topology::LinkId;
-using topology::LinkKind;
 using topology::NicId;
 using topology::VertexId;
 using topology::VertexKind;
+
+// NICs that are down at the same times.
+struct LostNics {
+  runtime::Window window;
+  std::size_t index = 0;  // of the last perturbation among them
+  std::set<NicId> nics;
+};
 
 class Resolver {
  public:
@@ -35,6 +41,7 @@ class Resolver {
     for (index_ = 0; index_ < scenario_.perturbations.size(); ++index_) {
       Resolve(scenario_.perturbations[index_]);
     }
+    ShareLostNics();
     if (!found_.empty()) return tl::unexpected(std::move(found_));
     return std::move(resolved_);
   }
@@ -123,15 +130,29 @@ class Resolver {
     return cluster_.has_nics();
   }
 
+  // Entries of one window lose their NICs together, so that each counts once and a node that loses
+  // its last one is noticed.
   void LoseNics(const Perturbation& given) {
     if (!HasNics("ranks")) return;
-    std::set<NicId> nics;
+    const auto same = [&](const LostNics& lost) {
+      return lost.window.begin == given.window.begin && lost.window.end == given.window.end &&
+             lost.window.period == given.window.period && lost.window.on == given.window.on;
+    };
+    auto lost = std::find_if(lost_nics_.begin(), lost_nics_.end(), same);
+    if (lost == lost_nics_.end()) lost = lost_nics_.insert(lost, LostNics{given.window, 0, {}});
+    lost->index = index_;
     for (RankId rank : given.ranks) {
-      if (rank.index() < gpus_.size()) nics.insert(cluster_.nic_of(gpus_[rank.index()]));
+      if (rank.index() < gpus_.size()) lost->nics.insert(cluster_.nic_of(gpus_[rank.index()]));
     }
-    std::map<std::int32_t, double> lost;
-    for (NicId nic : nics) lost[cluster_.node_of(nic).value()] += 1.0;
-    ShareRest(given.window, "ranks", lost);
+  }
+
+  void ShareLostNics() {
+    for (const LostNics& together : lost_nics_) {
+      index_ = together.index;
+      std::map<std::int32_t, double> lost;
+      for (NicId nic : together.nics) lost[cluster_.node_of(nic).value()] += 1.0;
+      ShareRest(together.window, "ranks", lost);
+    }
   }
 
   void LoseRails(const Perturbation& given) {
@@ -277,6 +298,7 @@ class Resolver {
   const std::vector<GpuId>& gpus_;
   std::size_t index_ = 0;
   std::map<std::string, VertexId, std::less<>> switches_;
+  std::vector<LostNics> lost_nics_;  // a window each
   ResolvedPerturbations resolved_;
   Diagnostics found_;
 };

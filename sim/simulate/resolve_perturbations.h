@@ -30,9 +30,11 @@ struct ResolvedPerturbations {
 };
 
 // A lost NIC leaves the NICs of its node to share what it carried: each of k GPUs' share of n - 1
-// of n NICs. `gpus` by rank. Errors, each with its place: nodes, rails, links and switches that do
-// not exist or that no rank uses, a node that would lose its last NIC, links between switches under
-// a fidelity that does not see them, imbalance among the experts of a model without any.
+// of n NICs. NICs of entries with equal windows are lost together, each once; other losses at the
+// same time multiply. `gpus` by rank. Errors, each with its place: nodes, rails, links and switches
+// that do not exist or that no rank uses, a node that would lose its last NIC, links between
+// switches under a fidelity that does not see them, imbalance among the experts of a model without
+// any.
 [[nodiscard]] Result<ResolvedPerturbations> ResolvePerturbations(
     const scenario::Scenario& scenario, const parallel::RankLayout& ranks,
     const topology::Cluster& cluster, const std::vector<topology::GpuId>& gpus);

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "sim/base/precision.h"
 #include "sim/model/counts.h"
 #include "sim/simulate/describe_run.h"
 #include "sim/simulate/simulate.h"
@@ -12,14 +13,18 @@
 namespace quadrille::simulate {
 namespace {
 
-constexpr std::int64_t kBytesPerParameter = 2 + 4 + 4 + 4;
 // Interruptions of all simulated runs together; more would take minutes and say nothing new.
 constexpr double kMostInterruptions = 2e7;
 
 }  // namespace
 
 Bytes CheckpointBytes(const scenario::Scenario& scenario) {
-  return Bytes(model::CountParameters(scenario.model).total.value() * kBytesPerParameter);
+  // fp32 weights are their own master.
+  const bool wide = scenario.execution.recipe == Recipe::kFp32;
+  const double per_parameter =
+      (wide ? 4.0 : 2.0 + 4.0) + 2.0 * BytesPerElement(scenario.optimizer.moments_dtype);
+  const auto parameters = static_cast<double>(model::CountParameters(scenario.model).total.value());
+  return Bytes(std::llround(parameters * per_parameter));
 }
 
 Result<RunDays> SimulateDays(const scenario::Scenario& scenario, std::int64_t runs) {
@@ -48,22 +53,14 @@ Result<RunDays> SimulateDays(const scenario::Scenario& scenario, std::int64_t ru
                            spec.checkpoint.storage->value();
     job.checkpoint_cost = reliability::WallTime(std::llround(seconds * 1e6));
   }
-  const std::vector<double> rates = reliability::FailureRates(spec.failures, job);
-  const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
-  const double downtime = static_cast<double>((spec.detection + spec.restart).count());
-  // A run that cannot finish goes on to its horizon, 20 times the ideal.
-  const double steps = spec.tokens
-                           ? static_cast<double>(spec.tokens->value()) /
-                                 static_cast<double>(days.description.tokens_per_step.value())
-                           : 0.0;
-  const double length = spec.duration ? static_cast<double>(spec.duration->count())
-                                      : 20.0 * steps * static_cast<double>(job.step.count());
-  constexpr double kIntervalsTried = 18.0;
-  if (rate * length * static_cast<double>(runs) * kIntervalsTried > kMostInterruptions) {
+  const reliability::InterruptionEstimate estimate =
+      reliability::EstimateInterruptions(spec, job, days.description.tokens_per_step, runs);
+  if (estimate.all > kMostInterruptions) {
     return Error(fmt::format(
-        "reliability: {:.3g} failures a day over up to {:.3g} days and {} runs are too many to "
-        "simulate; the time between failures is {:.3g} s, detection and restart take {:.3g} s",
-        rate * 86'400e6, length / 86'400e6, runs, 1e-6 / rate, downtime * 1e-6));
+        "reliability: {:.3g} interruptions a day over up to {:.3g} days and {} runs are too many "
+        "to simulate; the time between them is {:.3g} s, detection and restart take {:.3g} s",
+        estimate.per_day, estimate.days, runs, 86'400.0 / estimate.per_day,
+        ToSeconds(spec.detection + spec.restart)));
   }
   days.report = reliability::SimulateGoodput(spec, job, days.description.tokens_per_step, runs,
                                              scenario.seed);

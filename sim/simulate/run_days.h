@@ -19,7 +19,8 @@ struct RunDays {
 // simulated; interruptions so frequent that counting them is pointless.
 [[nodiscard]] Result<RunDays> SimulateDays(const scenario::Scenario& scenario, std::int64_t runs);
 
-// What a checkpoint holds: bf16 weights, fp32 master weights and the two moments of Adam.
+// What a checkpoint holds, as the run keeps it in memory: weights in 16 bits with fp32 master
+// weights, or in fp32, and the two moments of Adam in optimizer.moments_dtype.
 [[nodiscard]] Bytes CheckpointBytes(const scenario::Scenario& scenario);
 
 }  // namespace quadrille::simulate

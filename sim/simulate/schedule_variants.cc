@@ -27,17 +27,6 @@ using schedules::ScheduleRequest;
 constexpr std::array<std::string_view, 5> kOptions = {"vp", "group", "slices", "waves",
                                                       "memory-limit"};
 
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 std::optional<std::int32_t>* FieldOf(ScheduleSpec& spec, std::string_view option) {
   if (option == "vp") return &spec.virtual_stages;
   if (option == "group") return &spec.group;
@@ -166,6 +155,17 @@ Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOpti
 }
 
 }  // namespace
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 Result<std::vector<ScheduleSpec>> ParseScheduleList(const std::string& text) {
   std::vector<ScheduleSpec> specs;

@@ -31,6 +31,9 @@ struct ScheduleSpec {
   std::optional<std::int32_t> memory_limit;
 };
 
+// The parts of `text` between separators, empty ones included: one more than there are separators.
+[[nodiscard]] std::vector<std::string> Split(const std::string& text, char separator);
+
 // Items separated by commas, options of an item by colons: vp, group (a number or auto), slices,
 // waves, memory-limit. Errors: every unknown schedule or option and every number that is none, at
 // once.

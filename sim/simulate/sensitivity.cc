@@ -6,7 +6,9 @@
 // A resource that is a factor f faster divides its part T of a step by f, so between 10 % slower
 // and 10 % faster the step changes by T (1/0.9 - 1/1.1). The share of the step that is bound to a
 // resource is that T over the step. The shares of all resources sum to about 1 where the step
-// depends on no fixed time.
+// depends on no fixed time. No resource is what a site's hosts add to every collective
+// (host_latency): it may be negative, and it belongs to the latency of NVLink as much as to that of
+// the network.
 #include "sim/simulate/sensitivity.h"
 
 #include <algorithm>
@@ -26,8 +28,8 @@ namespace {
 using metrics::Family;
 using scenario::Scenario;
 
-constexpr double kSlower = 0.9;
-constexpr double kFaster = 1.1;
+constexpr double kSlower = 1.0 - report::kSensitivityStep;
+constexpr double kFaster = 1.0 + report::kSensitivityStep;
 
 // ---- resources ----
 
@@ -99,9 +101,9 @@ void ScaleNics(Scenario& s, double factor) {
 
 void ScaleNetworkLatency(Scenario& s, double factor) {
   network::CollectiveConstants& c = s.collectives;
-  for (Duration* latency :
-       {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte, &c.tree_inter_step,
-        &c.all_to_all_peer, &c.network_latency, &c.point_to_point_spine_hop}) {
+  for (Duration* latency : {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte,
+                            &c.tree_inter_step, &c.all_to_all_peer, &c.network_latency,
+                            &c.network_gamma_per_sqrt_megabyte, &c.point_to_point_spine_hop}) {
     Hasten(*latency, factor);
   }
   HastenLatency(c.network_send_receive, factor);

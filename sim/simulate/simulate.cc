@@ -196,15 +196,16 @@ Diagnostics CheckChunks(const Scenario& scenario) {
 }
 
 // Ways through the fabric, chunk by chunk.
-runtime::ChunkFabric ChunkFabricOf(topology::Cluster cluster, std::vector<topology::GpuId> gpus) {
+runtime::ChunkFabric ChunkFabricOf(topology::Cluster cluster, std::vector<topology::GpuId> gpus,
+                                   const topology::RoutingPolicy& policy) {
   struct Routes {
     topology::Cluster cluster;
     std::vector<topology::GpuId> gpus;
     topology::Router router;
-    Routes(topology::Cluster c, std::vector<topology::GpuId> g)
-        : cluster(std::move(c)), gpus(std::move(g)), router(cluster) {}
+    Routes(topology::Cluster c, std::vector<topology::GpuId> g, const topology::RoutingPolicy& p)
+        : cluster(std::move(c)), gpus(std::move(g)), router(cluster, p) {}
   };
-  auto routes = std::make_shared<Routes>(std::move(cluster), std::move(gpus));
+  auto routes = std::make_shared<Routes>(std::move(cluster), std::move(gpus), policy);
   runtime::ChunkFabric fabric;
   for (const topology::Link& link : routes->cluster.links()) fabric.links.push_back(link.capacity);
   fabric.domain_of = [routes](RankId rank) {
@@ -214,8 +215,7 @@ runtime::ChunkFabric ChunkFabricOf(topology::Cluster cluster, std::vector<topolo
     std::vector<std::uint32_t> links;
     for (topology::LinkId id :
          routes->router.Route(routes->gpus[from.index()], routes->gpus[to.index()], way)) {
-      const topology::LinkKind kind = routes->cluster.link(id).kind;
-      if (kind == topology::LinkKind::kLeafSpine || kind == topology::LinkKind::kSpineCore) {
+      if (BetweenSwitches(routes->cluster.link(id))) {
         links.push_back(static_cast<std::uint32_t>(id.value()));
       }
     }
@@ -362,7 +362,8 @@ Result<CompiledStep> Compile(const Scenario& scenario, const SimulateOptions& op
     if (!shared) return tl::unexpected<Diagnostics>(shared.error());
   }
   if (scenario.network.fidelity == network::Fidelity::kChunk) {
-    compiled.machine.chunk = ChunkFabricOf(*std::move(cluster), *std::move(gpus));
+    compiled.machine.chunk = ChunkFabricOf(*std::move(cluster), *std::move(gpus),
+                                           PolicyOf(scenario.network, scenario.seed));
   }
   compiled.stage_layers = DescribeStages(compiled);
   return compiled;

@@ -41,14 +41,14 @@ TEST(SpreadOf, IsByNearestRank) {
 
 TEST(Goodput, TheBestIntervalIsNearDalysAndNoneIsBetterThanTheBest) {
   const GoodputReport report = SimulateGoodput(Spec(), Job(), TokenCount(1), 300, 1);
-  EXPECT_EQ(ToSeconds(report.mean_time_between_failures), 30 * 86'400.0 / 120.0);
+  EXPECT_EQ(ToSeconds(report.mean_time_between_failures.value()), 30 * 86'400.0 / 120.0);
   double at_daly = 0.0;
   for (const IntervalResult& tried : report.intervals) {
     EXPECT_LE(tried.goodput, report.best.goodput);
     if (tried.steps == report.plan.steps_between_checkpoints) at_daly = tried.goodput;
   }
-  EXPECT_GT(ToSeconds(report.best.interval), 0.5 * ToSeconds(report.daly));
-  EXPECT_LT(ToSeconds(report.best.interval), 2.0 * ToSeconds(report.daly));
+  EXPECT_GT(ToSeconds(report.best.interval), 0.5 * ToSeconds(report.daly.value()));
+  EXPECT_LT(ToSeconds(report.best.interval), 2.0 * ToSeconds(report.daly.value()));
   // The optimum is flat: where Daly's formula errs, it costs little.
   EXPECT_GT(at_daly, report.best.goodput - 0.001);
   // And it is an optimum: the ends of the range are worse.
@@ -83,6 +83,36 @@ TEST(Goodput, WithoutFailuresNoCheckpointIsTaken) {
   spec.failures.components.clear();
   const GoodputReport report = SimulateGoodput(spec, Job(), TokenCount(1), 3, 1);
   EXPECT_EQ(report.goodput.median, 1.0);
+  EXPECT_FALSE(report.mean_time_between_failures);
+  EXPECT_FALSE(report.young);
+  EXPECT_FALSE(report.daly);
+}
+
+TEST(Goodput, ThePlansOwnIntervalIsAmongThoseTried) {
+  const GoodputReport report = SimulateGoodput(Spec(), Job(), TokenCount(1), 10, 1);
+  int own = 0;
+  for (const IntervalResult& tried : report.intervals) {
+    if (tried.steps != report.plan.steps_between_checkpoints) continue;
+    ++own;
+    EXPECT_EQ(tried.goodput, report.goodput.mean);
+  }
+  EXPECT_EQ(own, 1);
+}
+
+TEST(Goodput, TheEstimateCountsPlannedInterruptionsAndTheWholeHorizon) {
+  ReliabilitySpec spec = Spec();
+  spec.failures.planned = 60;
+  const InterruptionEstimate estimate = EstimateInterruptions(spec, Job(), TokenCount(1), 10);
+  // 120 failures and 60 planned in 30 days; at most 17 intervals around Daly's and the plan's.
+  EXPECT_NEAR(estimate.per_day, 6.0, 1e-9);
+  EXPECT_NEAR(estimate.days, 30.0, 1e-9);
+  EXPECT_NEAR(estimate.all, 180.0 * 10 * 18, 1e-6);
+  EXPECT_LE(SimulateGoodput(spec, Job(), TokenCount(1), 1, 1).intervals.size(), 18U);
+  // Until a number of tokens, a run lasts up to 20 times what its steps and checkpoints take.
+  spec.duration.reset();
+  spec.tokens = TokenCount(100);
+  EXPECT_NEAR(EstimateInterruptions(spec, Job(), TokenCount(1), 10).days,
+              20.0 * 100 * (10 + 60) / 86'400, 1e-9);
 }
 
 TEST(Goodput, AnotherSeedIsOtherLuckAndTheSameSeedTheSame) {

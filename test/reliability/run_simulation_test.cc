@@ -38,7 +38,7 @@ TEST(SimulateRun, WithoutFailuresIsStepsAndCheckpoints) {
   // Cycles of 45 steps of 2 s and a checkpoint of 10 s: 100 s each.
   const RunOutcome outcome = SimulateRun(Failing(0), Job(), {45, 0, 1000 * kSecond}, 1);
   EXPECT_EQ(outcome.steps, 450);
-  EXPECT_EQ(outcome.checkpoints, 10);
+  EXPECT_EQ(In(outcome, RunState::kCheckpoint), 10 * 10 * kSecond);
   EXPECT_EQ(outcome.wall, 1000 * kSecond);
   EXPECT_EQ(In(outcome, RunState::kTraining), 900 * kSecond);
   EXPECT_DOUBLE_EQ(outcome.goodput(), 0.9);
@@ -48,7 +48,7 @@ TEST(SimulateRun, EndsWithItsLastStep) {
   const RunOutcome outcome = SimulateRun(Failing(0), Job(), {45, 100, 30 * kDay}, 1);
   EXPECT_TRUE(outcome.finished);
   EXPECT_EQ(outcome.steps, 100);
-  EXPECT_EQ(outcome.checkpoints, 2);
+  EXPECT_EQ(In(outcome, RunState::kCheckpoint), 2 * 10 * kSecond);
   EXPECT_EQ(outcome.wall, 220 * kSecond);
 }
 

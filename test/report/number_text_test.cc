@@ -16,6 +16,11 @@ TEST(NumberTextTest, TimeHasFourDigitsInAUnitThatFits) {
   EXPECT_EQ(TimeText(Duration(-1'500)), "-1.5 ns");
 }
 
+TEST(NumberTextTest, SecondsAreTheDecimalThatIsExact) {
+  EXPECT_EQ(Seconds(Duration(300'000'000'001)), 0.300000000001);
+  EXPECT_NE(ToSeconds(Duration(300'000'000'001)), 0.300000000001) << "why Seconds exists";
+}
+
 TEST(NumberTextTest, AValueThatRoundsUpToAThousandMovesToTheNextUnit) {
   EXPECT_EQ(TimeText(Duration(999'990'000'000)), "1 s");
   EXPECT_EQ(BytesText(Bytes(999'960)), "1 MB");

@@ -2,9 +2,10 @@
 // (deepseek-ai/profile-data: train.json, commit 4496024): four expert layers forward beside four
 // backward on 64 H800.
 //
-// Kernel rates of the H800 were measured in the same trace, kernel by kernel (scenarios/gpus and
-// clusters/collectives say which). What is tested here is what they add up to, from shapes: which
-// kernels there are, how long the pair lasts, and what of the all-to-all compute hides.
+// Kernel rates of the H800 were measured in the same trace, kernel by kernel, and the bandwidth of
+// its all-to-all was fitted to it (scenarios/gpus and clusters/collectives say which). What is
+// tested here is what they add up to, from shapes: which kernels there are, how long the pair
+// lasts, and what of the all-to-all compute hides.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -182,6 +182,22 @@ TEST(NicFaults, ALostNicLeavesSevenEighthsToEveryGpuOfItsNode) {
   EXPECT_GT(simulate("[{kind: nic_down, ranks: [3]}]"), simulate("[]"));
 }
 
+TEST(NicFaults, EntriesOfOneWindowLoseTheirNicsTogether) {
+  const auto simulate = [](const std::string& fault) {
+    return MustRun(kTwoPods, Perturbed({"network.fidelity=endpoint"}, fault)).report.step_time;
+  };
+  EXPECT_EQ(simulate("[{kind: nic_down, ranks: [3]}, {kind: nic_down, ranks: [3, 4]}]"),
+            simulate("[{kind: nic_down, ranks: [3, 4]}]"));
+  EXPECT_EQ(simulate("[{kind: nic_down, ranks: [0, 1]}, {kind: nic_down, ranks: [2, 3]}]"),
+            simulate("[{kind: nic_bandwidth, nodes: [0], factor: 0.5}]"));
+  const std::string cut =
+      Trouble(kTwoPods, Perturbed({},
+                                  "[{kind: nic_down, ranks: [0, 1, 2, 3]}, {kind: nic_down, ranks: "
+                                  "[4, 5, 6, 7]}]"));
+  EXPECT_NE(cut.find("perturbations.1.ranks: node 0 would lose its last NIC"), std::string::npos)
+      << cut;
+}
+
 TEST(NicFaults, ANodeIsItsRanks) {
   const auto simulate = [](const std::string& fault) {
     return MustRun(kTwoPods, Perturbed(kPods, fault)).report.step_time;
@@ -234,6 +250,35 @@ TEST(Partitions, NamesOfLinksAndSwitchesAreChecked) {
                                         "[{kind: background_traffic, share: 10 %}]"))
                 .find("only network.fidelity: flow sees"),
             std::string::npos);
+}
+
+// ---- routing ----
+
+TEST(Routing, ChunksTakeTheWaysOfTheRunsPolicyAndSeed) {
+  const auto ways = [](network::Routing routing, std::uint64_t seed) {
+    std::vector<std::vector<std::uint32_t>> found;
+    auto loaded = Load(kTwoPods, {"cluster.fabric.units_per_pod=2", "network.fidelity=chunk"});
+    if (!loaded) {
+      ADD_FAILURE() << ToString(loaded.error());
+      return found;
+    }
+    loaded->network.routing = routing;
+    loaded->seed = seed;
+    const auto compiled = Compile(*loaded, {});
+    if (!compiled) {
+      ADD_FAILURE() << ToString(compiled.error());
+      return found;
+    }
+    for (std::int32_t way = 0; way < 16; ++way) {
+      found.push_back(compiled->machine.chunk.route(RankId(0), RankId(63), way));
+      EXPECT_FALSE(found.back().empty()) << "between pods lie switches";
+    }
+    return found;
+  };
+  using network::Routing;
+  EXPECT_EQ(ways(Routing::kAdaptive, 1), ways(Routing::kAdaptive, 2)) << "a round robin";
+  EXPECT_NE(ways(Routing::kEcmp, 1), ways(Routing::kAdaptive, 1));
+  EXPECT_NE(ways(Routing::kEcmp, 1), ways(Routing::kEcmp, 2)) << "a hash of the seed";
 }
 
 // ---- an edge list ----

@@ -35,8 +35,8 @@ TEST(RunDays, TheInterruptionsOfLlama3AreThosePublished) {
   EXPECT_EQ(days.report.wall_days.median, 54.0);
   EXPECT_GT(days.report.goodput.p5, 0.90);
   EXPECT_LT(days.report.goodput.p95, 0.95);
-  EXPECT_NEAR(ToSeconds(days.report.mean_time_between_failures) / 3600.0, 54.0 * 24.0 / 419.0,
-              0.01);
+  EXPECT_NEAR(ToSeconds(days.report.mean_time_between_failures.value()) / 3600.0,
+              54.0 * 24.0 / 419.0, 0.01);
   // The largest row of the published table, faulty GPUs.
   EXPECT_NEAR(days.report.expected_failures[0], 148.0, 0.1);
 }
@@ -85,6 +85,39 @@ TEST(RunDays, ARunWithoutTheSectionOrWithTooManyFailuresIsRefused) {
   const auto many = SimulateDays(LoadShipped(kLlama, {"reliability.failures.duration=1 s"}), 200);
   ASSERT_FALSE(many);
   EXPECT_TRUE(Holds(ToString(many.error()), "too many to simulate"));
+  const auto planned =
+      SimulateDays(LoadShipped(kLlama, {"reliability.failures.planned=1000000"}), 200);
+  ASSERT_FALSE(planned) << "planned interruptions count";
+  EXPECT_TRUE(Holds(ToString(planned.error()), "too many to simulate"));
+}
+
+TEST(RunDays, ACheckpointHoldsWhatTheRunKeeps) {
+  // Bytes per parameter: weights and master weights, and two moments.
+  const auto bytes = [](const std::vector<std::string>& overrides) {
+    return CheckpointBytes(LoadShipped(kLlama, overrides)).value();
+  };
+  const std::int64_t usual = bytes({});
+  EXPECT_EQ(14 * bytes({"optimizer.moments_dtype=bf16"}), 10 * usual);
+  EXPECT_EQ(14 * bytes({"training.precision=fp32", "optimizer.moments_dtype=fp32"}), 12 * usual);
+}
+
+TEST(RunDays, WhatFollowsFromFailuresIsNoneWithoutAny) {
+  reliability::ReliabilitySpec spec;
+  spec.failures.gpus = 8;
+  spec.failures.duration = reliability::WallTime(1'000'000);
+  spec.duration = reliability::WallTime(1'000'000'000);
+  const auto second = reliability::WallTime(1'000'000);
+  const reliability::GoodputReport report =
+      reliability::SimulateGoodput(spec, {8, 8, second, second}, TokenCount(1), 2, 1);
+  report::GoodputDescription description;
+  description.spec = spec;
+  const std::string table = report::RenderGoodputTable(description, report, {});
+  EXPECT_TRUE(Holds(table, "M = none between failures")) << table;
+  const auto json = nlohmann::json::parse(report::RenderGoodputJson(description, report));
+  for (const char* key : {"mean_time_between_failures_s", "young_s", "daly_s"}) {
+    EXPECT_TRUE(json.at("checkpoint").at(key).is_null()) << key;
+  }
+  EXPECT_FALSE(Holds(report::RenderGoodputCsv(description, report), "young"));
 }
 
 }  // namespace

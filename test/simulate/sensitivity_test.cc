@@ -94,6 +94,30 @@ TEST(Sensitivity, OnOneGpuTheSharesAreThoseOfItsKernels) {
   EXPECT_NEAR(sum, 1.0, 0.01);
 }
 
+TEST(Sensitivity, NetworkLatencyHasTheRampThatASiteAdds) {
+  // All that is left of the latency between domains is what EFA adds to the ramp.
+  scenario::Scenario scenario =
+      LoadShipped("llama3-405b-1024xh100-bf16", Small({"cluster=aws-p4de-a100"}));
+  network::CollectiveConstants& c = scenario.collectives;
+  ASSERT_GT(c.network_gamma_per_sqrt_megabyte.count(), 0);
+  for (Duration* latency :
+       {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte, &c.tree_inter_step,
+        &c.all_to_all_peer, &c.network_latency, &c.point_to_point_spine_hop,
+        &c.network_send_receive.alpha, &c.network_send_receive.gamma_per_sqrt_megabyte}) {
+    *latency = Duration(0);
+  }
+  const auto share = [](const report::SensitivityReport& report) {
+    for (const report::ResourceSensitivity& row : report.resources) {
+      if (row.name == "network latency") return row.share.value();
+    }
+    ADD_FAILURE() << "no network latency";
+    return 0.0;
+  };
+  EXPECT_GT(share(Analyse(scenario)), 0.0);
+  c.network_gamma_per_sqrt_megabyte = Duration(0);
+  EXPECT_EQ(share(Analyse(scenario)), 0.0);
+}
+
 TEST(Sensitivity, DoesNotDependOnTheNumberOfThreads) {
   const scenario::Scenario scenario =
       LoadShipped("llama3-405b-1024xh100-bf16", Small({"model.layers=62"}));
