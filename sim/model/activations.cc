@@ -75,11 +75,7 @@ struct Sizes {
   double gathered;   // bytes of a linear layer's gathered input
 };
 
-// Bytes of one stored element of an activation function's input, and of the attention output where
-// that is kept narrow (E5M6).
-double ActivationInputBytes(const Shard& shard) {
-  return shard.execution.narrow_storage.activation_input ? 1.0 + 4.0 / 128.0 : shard.wide_bytes;
-}
+// Bytes of one element of the attention output where that is stored narrow (E5M6).
 constexpr double kNarrowAttentionOutputBytes = 1.5;
 
 double ActivationInputs(const Shard& shard, double width) {
@@ -190,7 +186,7 @@ Tally MlpTally(const Shard& shard, double rows, double width, double gathered, d
   const Sizes sizes(shard);
   const double inputs = ActivationInputs(shard, width);
   Tally tally;
-  tally.until_input = ActivationInputBytes(shard) * inputs * rows;
+  tally.until_input = shard.ActivationInputBytes() * inputs * rows;
   tally.until_weight = own_input;
   const double activated = sizes.narrow * width * rows;
   double recomputed = 0.0;

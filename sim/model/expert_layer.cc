@@ -52,7 +52,7 @@ ExpertShapes ShapesOf(const Shard& shard) {
   shapes.narrow_dispatch = BytesPerElement(execution.expert_dispatch_type) < shard.wide_bytes;
   shapes.dispatch_bytes =
       shapes.narrow_dispatch
-          ? (shard.quantization.enabled ? shard.quantization.bytes : 1.0 + 4.0 / 128.0)
+          ? (shard.quantization.enabled ? shard.quantization.bytes : kFp8BlockBytes)
           : shard.wide_bytes;
   const Sharding& sharding = execution.sharding;
   shapes.gathers = execution.expert_dispatch == ExpertDispatch::kAllGather;

@@ -113,10 +113,6 @@ std::vector<double> BoundedPopularity(std::vector<double> popularity, std::int32
   return popularity;
 }
 
-double KeptShare(const std::vector<double>& popularity, double capacity) {
-  return Mean(Kept(popularity, capacity));
-}
-
 double ExpectedDistinctGroups(std::int32_t groups, std::int32_t experts, std::int32_t top_k) {
   const std::int32_t outside = experts - experts / groups;
   // C(outside, k) / C(experts, k) as a product, exact enough and free of overflow.

@@ -42,10 +42,6 @@ struct ExpertRows {
 [[nodiscard]] std::vector<double> BoundedPopularity(std::vector<double> popularity,
                                                     std::int32_t top_k);
 
-// Share of copies that remain when every expert keeps at most `capacity` times its fair share.
-// REQUIRES: a mean of 1.
-[[nodiscard]] double KeptShare(const std::vector<double>& popularity, double capacity);
-
 // Expected distinct groups out of `groups` that hold the `top_k` experts of one token, of `experts`
 // divided evenly: E(G) = G (1 - C(e - e/G, k) / C(e, k)) (deepseek-ai/DeepEP:
 // deep_ep/buffers/elastic.py). REQUIRES: groups >= 1 and divides experts.

@@ -78,8 +78,8 @@ struct PieceParameters {
 // The weights of a piece that the recipe's GEMMs read in its narrow format; none without one. All
 // matrices but the router's, embedding and head; norms and biases are counted along, less than 1e-4
 // of it.
-[[nodiscard]] ParameterCount NarrowParameters(const TransformerConfig& config,
-                                              const ExecutionConfig& execution, Piece piece);
+[[nodiscard]] PieceParameters NarrowParameters(const TransformerConfig& config,
+                                               const ExecutionConfig& execution, Piece piece);
 
 // Bytes of one such weight in the narrow format, with its scales.
 [[nodiscard]] double NarrowBytesPerParameter(Recipe recipe);

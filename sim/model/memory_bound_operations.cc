@@ -17,11 +17,6 @@ double ProducedBytes(const Shard& shard, bool fused, bool gathered) {
   return quantization.bytes * (one ? 1.0 : 2.0);
 }
 
-// The activation function's input as the backward finds it, per element.
-double StoredInputBytes(const Shard& shard) {
-  return shard.execution.narrow_storage.activation_input ? 1.0 + 4.0 / 128.0 : shard.wide_bytes;
-}
-
 double Product(double rows, std::int64_t width) { return rows * static_cast<double>(width); }
 
 }  // namespace
@@ -76,7 +71,7 @@ std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pas
   const double wide = shard.wide_bytes;
   const double written = ProducedBytes(shard, fuses_cast, false);
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
-  const double stored = StoredInputBytes(shard);
+  const double stored = shard.ActivationInputBytes();
   // The forward also writes the copy that the backward reads; a recomputation reads that.
   const bool again = pass == Pass::kRecompute && RecomputesActivation(shard.execution);
   const double read = matrices * (stored == wide || again ? stored : wide + stored);
@@ -101,7 +96,7 @@ std::int32_t ActivationBackward(OperationList& list, const Shard& shard, double 
   const double wide = shard.wide_bytes;
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
   const double written = matrices * ProducedBytes(shard, fuses_cast, false);
-  double bytes = wide + matrices * StoredInputBytes(shard) + written;
+  double bytes = wide + matrices * shard.ActivationInputBytes() + written;
   std::int32_t kernels = 1;
   if (!fusions.bias_activation && shard.config.gated()) {
     // dSilu and dProduct: each reads the gradient, the product rule reads both halves, and SiLU's

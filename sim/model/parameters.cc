@@ -135,20 +135,21 @@ ParameterCount PartialGradientParameters(const TransformerConfig& config, const 
   return ParameterCount(count);
 }
 
-ParameterCount NarrowParameters(const TransformerConfig& config, const ExecutionConfig& execution,
-                                Piece piece) {
+PieceParameters NarrowParameters(const TransformerConfig& config, const ExecutionConfig& execution,
+                                 Piece piece) {
   const Shard shard(config, execution);
-  if (!shard.quantization.enabled) return ParameterCount(0);
-  if (piece.kind == PieceKind::kEmbedding || piece.kind == PieceKind::kHead) {
-    return ParameterCount(0);
+  if (!shard.quantization.enabled || piece.kind == PieceKind::kEmbedding ||
+      piece.kind == PieceKind::kHead) {
+    return {};
   }
   const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
   const std::int32_t layer = prediction ? config.layers - 1 : piece.layer;
-  const PieceParameters parameters = LayerParameters(shard, execution.sharding, layer);
-  std::int64_t weights = parameters.dense.value() + parameters.expert.value();
-  if (config.IsExpertLayer(layer)) weights -= shard.hidden * config.experts.experts;
-  if (prediction) weights += 2 * shard.hidden * (shard.hidden / execution.sharding.tensor);
-  return ParameterCount(weights);
+  PieceParameters weights = LayerParameters(shard, execution.sharding, layer);
+  std::int64_t dense = weights.dense.value();
+  if (config.IsExpertLayer(layer)) dense -= shard.hidden * config.experts.experts;
+  if (prediction) dense += 2 * shard.hidden * (shard.hidden / execution.sharding.tensor);
+  weights.dense = ParameterCount(dense);
+  return weights;
 }
 
 double NarrowBytesPerParameter(Recipe recipe) { return QuantizationOf(recipe).bytes; }
@@ -156,8 +157,8 @@ double NarrowBytesPerParameter(Recipe recipe) { return QuantizationOf(recipe).by
 Bytes WeightCastBytes(const TransformerConfig& config, const ExecutionConfig& execution,
                       Piece piece) {
   const Shard shard(config, execution);
-  const ParameterCount weights = NarrowParameters(config, execution, piece);
-  return BytesOf(static_cast<double>(weights.value()),
+  const PieceParameters weights = NarrowParameters(config, execution, piece);
+  return BytesOf(static_cast<double>((weights.dense + weights.expert).value()),
                  shard.wide_bytes + 2.0 * shard.quantization.bytes);
 }
 

@@ -12,8 +12,7 @@ Quantization QuantizationOf(Recipe recipe) {
     case Recipe::kBf16: return {};
     case Recipe::kFp8Delayed: return {.enabled = true, .bytes = 1.0};
     case Recipe::kFp8Current: return {.enabled = true, .bytes = 1.0, .amax_pass = true};
-    case Recipe::kFp8Block:
-      return {.enabled = true, .bytes = 1.0 + 4.0 / 128.0, .block_scaled = true};
+    case Recipe::kFp8Block: return {.enabled = true, .bytes = kFp8BlockBytes, .block_scaled = true};
     case Recipe::kMxFp8: return {.enabled = true, .bytes = 1.0 + 1.0 / 32.0, .block_scaled = true};
     case Recipe::kNvFp4:
       return {.enabled = true, .bytes = 0.5 + 1.0 / 16.0, .amax_pass = true, .block_scaled = true};

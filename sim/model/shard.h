@@ -26,6 +26,9 @@ struct Quantization {
   bool block_scaled = false;
 };
 
+// Bytes of an element in FP8 with one fp32 scale per 128.
+inline constexpr double kFp8BlockBytes = 1.0 + 4.0 / 128.0;
+
 [[nodiscard]] Quantization QuantizationOf(Recipe recipe);
 
 // The vocabulary padded to a multiple of 128 x TP (Megatron-LM: make-vocab-size-divisible-by,
@@ -65,6 +68,10 @@ struct Shard {
   // Bytes of one element of a linear layer's input as it is gathered and stored.
   [[nodiscard]] double LinearInputBytes() const {
     return quantization.enabled ? quantization.bytes : wide_bytes;
+  }
+  // Bytes of one element of an activation function's input as it is stored for the backward.
+  [[nodiscard]] double ActivationInputBytes() const {
+    return execution.narrow_storage.activation_input ? kFp8BlockBytes : wide_bytes;
   }
 };
 

@@ -17,12 +17,13 @@ void ChunkNetwork::Start(FlowIndex index, std::span<const ChunkEdge> edges, std:
                          Bytes work, BytesPerSecond cap, TimePoint now) {
   Flow& flow = flows_[index];
   QUADRILLE_CHECK(flow.unfinished == 0, "flow {} started twice", index);
-  // A flow keeps its edges from one transfer to the next.
-  if (flow.edges != edges.size()) {
+  // A flow keeps its room for edges from one transfer to the next.
+  if (edges.size() > flow.room) {
     flow.first_edge = static_cast<std::uint32_t>(edges_.size());
-    flow.edges = static_cast<std::uint32_t>(edges.size());
+    flow.room = static_cast<std::uint32_t>(edges.size());
     edges_.resize(edges_.size() + edges.size());
   }
+  flow.edges = static_cast<std::uint32_t>(edges.size());
   flow.unfinished = flow.edges;
   flow.per_step = std::max(kChunksPerStep, kChunksPerEdge / steps);
   flow.chunks = flow.per_step * steps;

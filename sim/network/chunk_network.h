@@ -68,6 +68,7 @@ class ChunkNetwork {
   };
   struct Flow {
     std::uint32_t first_edge = 0;
+    std::uint32_t room = 0;  // edges from first_edge on that are the flow's
     std::uint32_t edges = 0;
     std::uint32_t unfinished = 0;
     std::int32_t chunks = 0;  // per edge

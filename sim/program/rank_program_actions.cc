@@ -54,10 +54,6 @@ const char* LetterOf(ActionKind kind) {
 }
 
 bool IsBackward(ActionKind kind) { return kind != ActionKind::kForward; }
-// The action after which a chunk's weight gradients of a microbatch are complete.
-bool CompletesGradients(ActionKind kind) {
-  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
-}
 
 }  // namespace
 

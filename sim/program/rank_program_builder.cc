@@ -19,11 +19,6 @@ using schedules::ActionKind;
 using schedules::Placement;
 using schedules::Slot;
 
-// The action after which a chunk's weight gradients of a microbatch are complete.
-bool CompletesGradients(ActionKind kind) {
-  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
-}
-
 }  // namespace
 
 RankProgramBuilder::RankProgramBuilder(const LoweringInput& input, PieceCache& pieces,

@@ -44,6 +44,11 @@ class PieceCache {
   return Scale(Bytes(parameters.value()), per_parameter);
 }
 
+// Whether a chunk's weight gradients of a microbatch are complete after the action.
+[[nodiscard]] constexpr bool CompletesGradients(schedules::ActionKind kind) {
+  return kind == schedules::ActionKind::kBackward || kind == schedules::ActionKind::kBackwardWeight;
+}
+
 class RankProgramBuilder {
  public:
   RankProgramBuilder(const LoweringInput& input, PieceCache& pieces, ShapeTable& shapes,

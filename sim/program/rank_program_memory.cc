@@ -48,39 +48,38 @@ double RankProgramBuilder::OptimizerStateBytes() const {
 }
 
 void RankProgramBuilder::AddWeightMemory() {
-  const auto [all_dense, all_expert] = AllParameters();
-  ParameterCount narrow{0};
+  model::PieceParameters wide = AllParameters();
+  model::PieceParameters narrow;
   for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
     for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
-      narrow += model::NarrowParameters(input_.model, input_.execution, piece);
+      const auto [dense, expert] = model::NarrowParameters(input_.model, input_.execution, piece);
+      narrow.dense += dense;
+      narrow.expert += expert;
     }
   }
   const bool sharded = input_.ranks.config().sharding == DataSharding::kFull;
-  const double dense_shards = sharded ? GroupSize(Axis::kData) : 1.0;
-  const double expert_shards = sharded ? GroupSize(Axis::kExpertData) : 1.0;
-  const Recipe recipe = input_.execution.recipe;
-  const double copies = ReadsBothLayouts(input_.kernels.gpu(), recipe) ? 2.0 : 1.0;
-  const double narrow_bytes = model::NarrowBytesPerParameter(recipe);
+  const auto add = [&](const char* component, const model::PieceParameters& count, double bytes) {
+    const double dense_shards = sharded ? GroupSize(Axis::kData) : 1.0;
+    const double expert_shards = sharded ? GroupSize(Axis::kExpertData) : 1.0;
+    program_.static_memory.push_back({component, BytesOf(count.dense, bytes / dense_shards) +
+                                                     BytesOf(count.expert, bytes / expert_shards)});
+  };
+  const bool any_narrow = (narrow.dense + narrow.expert).value() > 0;
   // Inference keeps no weight in a format that nothing reads.
   const bool only_narrow =
-      narrow.value() > 0 &&
-      (input_.execution.forward_only ||
-       BytesPerElement(input_.optimizer.parameter_gather_dtype) < WeightBytes());
-  Bytes wide = BytesOf(all_dense, WeightBytes() / dense_shards) +
-               BytesOf(all_expert, WeightBytes() / expert_shards);
+      any_narrow && (input_.execution.forward_only ||
+                     BytesPerElement(input_.optimizer.parameter_gather_dtype) < WeightBytes());
   if (only_narrow) {
-    // Narrow weights lie among dense and expert ones in their proportion.
-    const double share =
-        static_cast<double>(narrow.value()) / static_cast<double>((all_dense + all_expert).value());
-    wide = Scale(wide, 1.0 - share);
+    wide.dense -= narrow.dense;
+    wide.expert -= narrow.expert;
   }
-  program_.static_memory.push_back({"weights", wide});
-  if (narrow.value() == 0) return;
+  add("weights", wide, WeightBytes());
   // Sharded weights are cast after they are gathered, a piece at a time.
-  if (sharded && !only_narrow) return;
-  const double per_parameter = narrow_bytes * (input_.execution.forward_only ? 1.0 : copies);
-  program_.static_memory.push_back(
-      {"narrow weights", BytesOf(narrow, per_parameter / (sharded ? dense_shards : 1.0))});
+  if (!any_narrow || (sharded && !only_narrow)) return;
+  const Recipe recipe = input_.execution.recipe;
+  const bool both =
+      !input_.execution.forward_only && ReadsBothLayouts(input_.kernels.gpu(), recipe);
+  add("narrow weights", narrow, model::NarrowBytesPerParameter(recipe) * (both ? 2.0 : 1.0));
 }
 
 // Whole weights and gradients of the pieces that are at work while the rest is sharded.

@@ -10,11 +10,6 @@
 #include "sim/program/rank_program_builder.h"
 
 namespace quadrille::program {
-namespace {
-
-constexpr double kWeightBytes = 2.0;  // parameters are gathered in 16 bits
-
-}  // namespace
 
 bool RankProgramBuilder::GathersAhead() const {
   return input_.overlap.fsdp_launch == ShardLaunch::kLookAhead &&
@@ -22,18 +17,20 @@ bool RankProgramBuilder::GathersAhead() const {
 }
 
 Bytes RankProgramBuilder::GatheredBytes(ChunkId chunk) {
-  return BytesOf(ParametersOf(chunk).total.dense, kWeightBytes);
+  return BytesOf(ParametersOf(chunk).total.dense,
+                 BytesPerElement(input_.optimizer.parameter_gather_dtype));
 }
 
 void RankProgramBuilder::UnshardChunk(std::int32_t slot, ChunkId chunk, LaneIndex lane) {
   const std::uint16_t name =
       NameOf(program_, "all-gather parameters", model::OperationKind::kCollective,
              model::Pass::kForward, false);
+  const double weight = BytesPerElement(input_.optimizer.parameter_gather_dtype);
   for (const ParameterCount parameters : ParametersOf(chunk).pieces) {
     if (parameters.value() == 0) continue;
     network::TransferShape shape;
     shape.collective = {model::CollectiveKind::kAllGather, model::Axis::kData,
-                        BytesOf(parameters, kWeightBytes)};
+                        BytesOf(parameters, weight)};
     std::vector<Wait> issued;
     if (slot > 0) issued.push_back({kComputeLane, EndCount(slot - 1)});
     AddFlat(lane, name, shape, std::move(issued));

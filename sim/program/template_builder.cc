@@ -102,7 +102,6 @@ class ActionStream {
     const Operation& op = Current();
     if (defers_ && op.pass == Pass::kWeightGradient && op.kind != OperationKind::kCollective) {
       deferred_.push_back({&op, body_.pieces[piece_].layer, IdentityOf(op, next_), WaitsOf(op)});
-      first_compute_ = false;
       return Advance();
     }
     if (op.kind == OperationKind::kCollective) {
@@ -562,7 +561,8 @@ BuiltTemplate BuildActionTemplate(const TemplateContext& context, std::string na
         return piece.reduce.value() > 0 || piece.expert_reduce.value() > 0;
       });
     };
-    if (context.defer_weight_gradient && !reduces(first) && !reduces(*second)) {
+    if (context.defer_weight_gradient && !context.serial_pairs && !reduces(first) &&
+        !reduces(*second)) {
       leading.Defer();
       other.Defer();
     }

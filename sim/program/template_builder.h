@@ -66,9 +66,10 @@ struct TemplateContext {
   Duration host_launch{0};
   bool serial_pairs = false;  // the second action of a pair after the first instead of beside it
   double pair_scale = 1.0;    // of serial pairs: every operation lasts so many times its own time
-  bool defer_weight_gradient = false;  // in pairs, to where the compute lane would wait
-  std::int32_t gather_ahead = 1;       // pieces gathered before they are needed (FSDP's prefetch)
-  bool wait_for_reduce = false;  // the next piece waits for this one's gradients to be reduced
+  // In pairs that are not serial, to where the compute lane would wait.
+  bool defer_weight_gradient = false;
+  std::int32_t gather_ahead = 1;  // pieces gathered before they are needed (FSDP's prefetch)
+  bool wait_for_reduce = false;   // the next piece waits for this one's gradients to be reduced
   // Alone time of a transfer, for the static order of a fused pair only.
   std::function<Duration(const network::TransferShape&)> transfer_time;
 };

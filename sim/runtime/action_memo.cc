@@ -57,12 +57,14 @@ bool Sweep::Recall(Column& column, std::int64_t begin) {
   const program::Template& body = column.program->templates[body_index];
   const Slot& slot = slots_[column.first_slot];
   const std::int64_t* end = memo.ends.data();
+  std::int64_t latest = begin;
   for (std::uint32_t i = 0; i < column.program->lanes.size(); ++i) {
     const std::uint32_t count = body.lane_begin[i + 1] - body.lane_begin[i];
     if (count == 0) continue;
     Lane& lane = LaneAt(column, static_cast<program::LaneIndex>(i));
     for (std::uint32_t k = 0; k < count; ++k, ++end) {
       const std::int64_t at = begin + *end;
+      latest = std::max(latest, at);
       fingerprint_.Add(TimePoint(Duration(at)), slot.entity + i,
                        static_cast<std::uint64_t>(lane.done));
       // Nobody outside the action waits for a communicator's completions but for its last one.
@@ -74,6 +76,7 @@ bool Sweep::Recall(Column& column, std::int64_t begin) {
     result_.operations += count;
     if (i > 0) ready_.push_back(column.first_lane + i);
   }
+  too_long_ = too_long_ || latest > kLongestStep.count();
   program::ActionSpan& span = result_.ranks[slot.rank].spans[segment];
   span.begin = TimePoint(Duration(begin));
   const Lane& compute = LaneAt(column, program::kComputeLane);

@@ -9,10 +9,11 @@ namespace quadrille::runtime {
 namespace {
 
 // A GPU never runs below this share of its speed, however far the tail of a drawn distribution
-// goes.
+// goes. A guess.
 constexpr double kSlowest = 0.1;
 
-// Nor do experts that nobody likes get less than this share of the mean.
+// Nor do experts that nobody likes get less than this share of the mean. A guess: routers are
+// balanced, and a drawn load below zero has to end somewhere.
 constexpr double kLeastExpertLoad = 0.05;
 
 bool SpeaksOfRanks(PerturbationKind kind) { return kind < PerturbationKind::kNicDown; }

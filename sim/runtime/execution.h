@@ -176,9 +176,11 @@ class Executor {
   void PushEnd(std::uint32_t group);
 
   // ---- chunks ----
-  // What a group's transfers of one kind are as chunks.
+  // What a group's transfers of one kind and one load on the ports are as chunks.
   struct ChunkPlan {
     model::CollectiveKind kind = model::CollectiveKind::kAllReduce;
+    double nvlink_load = 0.0;
+    double nic_load = 0.0;
     std::int32_t steps = 1;
     std::vector<network::ChunkEdge> edges;
   };

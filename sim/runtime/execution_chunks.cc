@@ -19,7 +19,8 @@ using network::ChunkEdge;
 using network::ChunkRoute;
 using program::LaneKind;
 
-// Ways between two GPUs that chunks alternate over.
+// Ways between two GPUs that chunks alternate over. A guess: enough to spread a pair over the
+// spines, few enough that each way still gets several of an edge's chunks (kChunksPerEdge).
 constexpr std::int32_t kWays = 8;
 
 }  // namespace
@@ -71,9 +72,12 @@ std::vector<ChunkRoute> Executor::ChunkRoutes(std::uint32_t from, std::uint32_t 
 }
 
 Executor::ChunkPlan Executor::PlanChunks(std::uint32_t g, CollectiveKind kind) const {
-  ChunkPlan plan;
   const program::Group& group = program_.groups[g];
   const network::TransferCost& cost = *groups_[g].cost;
+  ChunkPlan plan;
+  plan.kind = kind;
+  plan.nvlink_load = cost.nvlink_load;
+  plan.nic_load = cost.nic_load;
   const std::vector<std::vector<std::uint32_t>> domains = DomainsOf(g);
   const bool near = domains.size() == 1;
   const LaneKind lane = ranks_[program_.members[group.member_begin].rank]
@@ -155,10 +159,11 @@ void Executor::BeginChunks(std::uint32_t g) {
   const network::TransferCost& cost = *groups_[g].cost;
   const CollectiveKind kind = program_.shapes[ShapeOf(g)].collective.kind;
   ChunkPlan& plan = chunk_plans_[g];
-  // Lanes carry several kinds of collective; most carry one.
-  if (plan.edges.empty() || plan.kind != kind) {
+  // Lanes carry several kinds of collective, and those of one kind load ports by their size; most
+  // transfers are like the one before.
+  if (plan.edges.empty() || plan.kind != kind || plan.nvlink_load != cost.nvlink_load ||
+      plan.nic_load != cost.nic_load) {
     plan = PlanChunks(g, kind);
-    plan.kind = kind;
   }
   chunks_.Start(g, plan.edges, plan.steps, cost.work, cost.cap, now_);
   AwaitChunks();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/counter_rng.h"
+#include "sim/program/critical_path.h"
 #include "sim/runtime/execution.h"
 
 namespace quadrille::runtime {
@@ -13,22 +14,34 @@ using program::Segment;
 using program::SegmentRole;
 using schedules::ActionKind;
 
+// Calls `visit` with the costs of the transfers of a group's first member, in order, until it
+// returns false.
+template <typename Visit>
+void VisitCosts(const program::Program& program, std::span<const network::TransferCost> costs,
+                std::uint32_t index, Visit visit) {
+  const program::Group& group = program.groups[index];
+  const program::GroupMember& member = program.members[group.member_begin];
+  const program::RankProgram& rank_program = program.programs[program.ranks[member.rank].program];
+  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
+    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      if (!visit(costs[body.instructions[i].cost * program.placements.size() +
+                       static_cast<std::size_t>(group.placement)])) {
+        return;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 BytesPerSecond FastestTransfer(const program::Program& program,
                                std::span<const network::TransferCost> costs, std::uint32_t index) {
-  const program::Group& group = program.groups[index];
-  const program::GroupMember& member = program.members[group.member_begin];
-  const program::RankProgram& rank_program = program.programs[program.ranks[member.rank].program];
   BytesPerSecond cap;
-  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
-    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
-    for (std::uint32_t i = run.begin; i < run.end; ++i) {
-      cap = std::max(cap, costs[body.instructions[i].cost * program.placements.size() +
-                                static_cast<std::size_t>(group.placement)]
-                              .cap);
-    }
-  }
+  VisitCosts(program, costs, index, [&](const network::TransferCost& cost) {
+    cap = std::max(cap, cost.cap);
+    return true;
+  });
   return cap;
 }
 
@@ -46,6 +59,7 @@ Executor::Executor(const program::Program& program, const Machine& machine,
 }
 
 void Executor::PrepareRanks() {
+  total_operations_ = program::CountOperations(program_);
   ranks_.resize(program_.ranks.size());
   result_.ranks.resize(program_.ranks.size());
   bool late = false;
@@ -62,7 +76,6 @@ void Executor::PrepareRanks() {
       LaneState state;
       state.group = simulated.group_of_lane[lane];
       lanes_.push_back(state);
-      total_operations_ += run.program->lane_totals[lane];
     }
     launch_delays_.push_back(LaunchDelays(*run.program, conditions_[r], simulated.rank));
     late = late || !launch_delays_.back().empty();
@@ -105,19 +118,12 @@ void Executor::PrepareGroups() {
 // shape within one placement, but for all-to-alls of differing deduplication, which share one
 // coefficient.
 const network::TransferCost* Executor::FirstCost(std::uint32_t g) const {
-  const program::Group& group = program_.groups[g];
-  const program::GroupMember& member = program_.members[group.member_begin];
-  const program::RankProgram& rank_program = *ranks_[member.rank].program;
-  for (const program::LaneRun& run : rank_program.lane_runs[member.lane]) {
-    const program::Template& body = rank_program.templates[rank_program.segments[run.segment].body];
-    for (std::uint32_t i = run.begin; i < run.end; ++i) {
-      const network::TransferCost& cost =
-          machine_.costs[body.instructions[i].cost * program_.placements.size() +
-                         static_cast<std::size_t>(group.placement)];
-      if (cost.work.value() > 0) return &cost;
-    }
-  }
-  return nullptr;
+  const network::TransferCost* first = nullptr;
+  VisitCosts(program_, machine_.costs, g, [&](const network::TransferCost& cost) {
+    if (cost.work.value() > 0) first = &cost;
+    return first == nullptr;
+  });
+  return first;
 }
 
 // Four ports per rank: NVLink out and in, NIC out and in. Collectives load both directions alike;

@@ -45,7 +45,7 @@ bool Sweep::Run() {
     ready_.pop_back();
     Advance(lanes_[lane]);
   }
-  return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+  return !too_long_ && std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
     return lane.done == columns_[lane.column].program->lane_totals[lane.index];
   });
 }
@@ -131,9 +131,9 @@ std::int64_t* Sweep::Start(const Lane& lane) {
   return starts;
 }
 
-// Lets a lane run until it is blocked, has posted or is done.
+// Lets a lane run until it is blocked, has posted or is done, or the step is too long.
 void Sweep::Advance(Lane& lane) {
-  while (!lane.posted) {
+  while (!lane.posted && !too_long_) {
     if (lane.next == lane.end) {
       if (lane.run == lane.run_end) return;
       EnterNextRun(lane);
@@ -207,7 +207,6 @@ void Sweep::Mark(const Lane& lane, const std::int64_t* times) {
   for (std::uint32_t s = 0; s < column.width; ++s) {
     Slot& slot = slots_[column.first_slot + s];
     program::ActionSpan& span = result_.ranks[slot.rank].spans[index];
-    too_long_ = too_long_ || times[s] > kLongestStep.count();
     (begins ? span.begin : span.end) = TimePoint(Duration(times[s]));
     if (!begins || !segment.host_waits) continue;
     slot.host_shift = times[s] - segment.launch_base.count() - slot.LaunchDelay(index);
@@ -282,9 +281,12 @@ void Sweep::Complete(Lane& lane, const std::int64_t* ends) {
       TimesOf(lane, s).end = TimePoint(Duration(ends[s]));
     }
   }
+  std::int64_t latest = 0;
   for (std::uint32_t s = 0; s < column.width; ++s) {
+    latest = std::max(latest, ends[s]);
     row.Add(TimePoint(Duration(ends[s])), slots[s].entity + lane.index, position);
   }
+  too_long_ = too_long_ || latest > kLongestStep.count();
   fingerprint_.Join(row);
   result_.operations += column.width;
   ++lane.done;
@@ -319,13 +321,13 @@ Result<program::RunResult> EvaluateStatic(const program::Program& program, const
         "a perturbation with a window needs the event-driven executor: the sweep knows "
         "durations only beforehand");
   }
-  Sweep side_by_side(program, machine, options, Columns::kPerProgram);
-  if (side_by_side.Run()) return side_by_side.Conclude();
-  if (side_by_side.too_long()) {
-    return Error("the step takes too long for any run; the executor names what does");
+  for (const Columns columns : {Columns::kPerProgram, Columns::kPerRank}) {
+    Sweep sweep(program, machine, options, columns);
+    if (sweep.Run()) return sweep.Conclude();
+    if (sweep.too_long()) {
+      return Error("the step takes too long for any run; the executor names what does");
+    }
   }
-  Sweep one_by_one(program, machine, options, Columns::kPerRank);
-  if (one_by_one.Run()) return one_by_one.Conclude();
   return Error("deadlock: the program cannot finish; the executor names the blocked lanes");
 }
 

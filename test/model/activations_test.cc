@@ -171,6 +171,21 @@ TEST(Parameters, ShardsOfALayer) {
   EXPECT_EQ((part.dense.value() - replicated) * 4 + replicated, all.dense.value());
 }
 
+TEST(Parameters, ARecipeNarrowsTheMatricesOfALayerButTheRouterDenseAndExpertApart) {
+  const TransformerConfig mixtral = ShippedModel("mixtral-8x7b");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  const PieceParameters all = ParametersOf(mixtral, execution.sharding, kLayer);
+  execution.recipe = Recipe::kBf16;
+  EXPECT_EQ(NarrowParameters(mixtral, execution, kLayer).dense.value(), 0);
+  EXPECT_EQ(NarrowParameters(mixtral, execution, kLayer).expert.value(), 0);
+  execution.recipe = Recipe::kFp8Current;
+  const PieceParameters narrow = NarrowParameters(mixtral, execution, kLayer);
+  EXPECT_EQ(narrow.dense.value(), all.dense.value() - 8 * 4096);
+  EXPECT_EQ(narrow.expert.value(), all.expert.value());
+  EXPECT_EQ(NarrowParameters(mixtral, execution, {.kind = PieceKind::kHead}).dense.value(), 0);
+}
+
 // What every TP rank holds whole is what shards of a layer repeat, and just that is summed at the
 // end of a step.
 TEST(Parameters, GradientsToSumOverTensorParallelRanksAreThoseOfReplicatedWeights) {

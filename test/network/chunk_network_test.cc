@@ -146,5 +146,28 @@ TEST(ChunkNetwork, AFlowCanStartAgain) {
   EXPECT_EQ(took[0], took[2]);
 }
 
+TEST(ChunkNetwork, ATransferOverOtherEdgesThanTheLastTakesAsLongAsTheFirstOfItsFlow) {
+  const std::vector<ChunkEdge> rings[] = {RingOf(4, true), RingOf(2, true), RingOf(8, true),
+                                          RingOf(4, true)};
+  ChunkNetwork network(std::vector<BytesPerSecond>(16, kPort), 1);
+  TimePoint now;
+  for (const std::vector<ChunkEdge>& edges : rings) {
+    const auto steps = static_cast<std::int32_t>(edges.size() - 1);
+    Job alone;
+    alone.edges = edges;
+    alone.steps = steps;
+    const TimePoint begin = now;
+    network.Start(0, edges, steps, kWork, kPort, now);
+    std::vector<FlowIndex> finished;
+    while (const auto next = network.Next()) {
+      now = *next;
+      network.Advance(now, finished);
+    }
+    EXPECT_EQ(finished, std::vector<FlowIndex>{0});
+    EXPECT_EQ(TimePoint(now - begin), RunJobs(std::vector<BytesPerSecond>(16, kPort), {alone})[0])
+        << edges.size();
+  }
+}
+
 }  // namespace
 }  // namespace quadrille::network

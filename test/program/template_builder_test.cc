@@ -411,6 +411,46 @@ TEST(FusedPair, WeightGradientsArePutOffInPairsOnly) {
   EXPECT_EQ(bench.LaunchOrder(), (std::vector<std::string>{"[", "w1", "b1", "]"}));
 }
 
+TEST(FusedPair, SerialPairsPutNoWeightGradientOff) {
+  const std::vector<Operation> forward = {Gemm("f1", {})};
+  const std::vector<Operation> backward = {Gemm("w1", {}, Pass::kWeightGradient),
+                                           Gemm("b1", {}, Pass::kInputGradient)};
+  const ActionBody second = {PassFilter::kBackward, {{&backward, 0, Bytes(0), Bytes(0)}}};
+  Bench bench;
+  bench.context().defer_weight_gradient = true;
+  bench.context().serial_pairs = true;
+  bench.Build(Forward(forward), &second);
+  EXPECT_EQ(bench.LaunchOrder(), (std::vector<std::string>{"[", "f1", "w1", "b1", "]"}));
+}
+
+TEST(FusedPair, BehindAWeightGradientThatIsPutOffThePieceStillWaitsForTheTransfersOfTheLast) {
+  const std::vector<Operation> forward = {Gemm("f1", {})};
+  const std::vector<Operation> last = {
+      Gemm("b1", {}, Pass::kInputGradient),
+      Collective("reduce-scatter", model::CollectiveKind::kReduceScatter, {0},
+                 Pass::kInputGradient)};
+  const std::vector<Operation> next = {Gemm("w2", {}, Pass::kWeightGradient),
+                                       Gemm("b2", {}, Pass::kInputGradient)};
+  const ActionBody second = {PassFilter::kBackward,
+                             {{&last, 1, Bytes(0), Bytes(0)}, {&next, 0, Bytes(0), Bytes(0)}}};
+  Bench bench;
+  bench.context().defer_weight_gradient = true;
+  bench.Build(Forward(forward), &second);
+  const Template& body = bench.rank().templates.back();
+  std::int32_t awaited = 0;
+  for (std::uint32_t i = body.lane_begin[0]; i < body.lane_begin[1]; ++i) {
+    const Instruction& instruction = body.instructions[i];
+    if (instruction.kind != InstructionKind::kCompute ||
+        bench.rank().operations[instruction.operation].name != "b2") {
+      continue;
+    }
+    ASSERT_EQ(instruction.wait_count, 1);
+    EXPECT_EQ(body.waits[instruction.wait_begin].lane, 1);
+    awaited = body.waits[instruction.wait_begin].count;
+  }
+  EXPECT_EQ(awaited, 1) << "b2 waits for the reduce-scatter of the piece before";
+}
+
 TEST(FusedPair, AGivenOneLastsItsShareOfItsHalvesOneAfterTheOther) {
   const std::vector<Operation> forward = {
       Gemm("f1", {}), Collective("f dispatch", model::CollectiveKind::kReduceScatter, {0}),

@@ -94,6 +94,27 @@ TEST(UnshardingLowering, HoldsAtMostTheWindowAndFreesAll) {
   }
 }
 
+TEST(UnshardingLowering, GathersInTheFormatThatParametersAreGatheredIn) {
+  const auto gathered = [](DataType format) {
+    SmallStep step = Sharded("interleaved", 2, 8, 2);
+    step.optimizer.parameter_gather_dtype = format;
+    const Program program = Lower(step).program;
+    std::pair<std::int64_t, std::int64_t> bytes{0, 0};  // sent, held
+    for (const network::TransferShape& shape : program.shapes) {
+      if (shape.collective.kind != model::CollectiveKind::kAllGather) continue;
+      bytes.first += shape.collective.bytes.value();
+    }
+    for (const Segment& segment : program.programs[0].segments) {
+      bytes.second += segment.gathered_at_begin.value();
+    }
+    return bytes;
+  };
+  const auto [sent, held] = gathered(DataType::kBf16);
+  EXPECT_GT(sent, 0);
+  EXPECT_GT(held, 0);
+  EXPECT_EQ(gathered(DataType::kFp8), std::make_pair(sent / 2, held / 2));
+}
+
 TEST(UnshardingLowering, RunsUnderEveryScheduleAndBothEvaluatorsAgree) {
   for (const schedules::PipelineSchedule& schedule : AllSchedules(4, 8)) {
     SmallStep step = StepOf(schedule, 1);

@@ -111,6 +111,49 @@ TEST(TooLong, AStepOfManyUnendingKernelsIsRefusedByName) {
       << ToString(run.error());
 }
 
+// An action of 1/16 of the longest step, `times` over.
+program::Program Repeated(int times) {
+  HandRank rank({});
+  rank.Begin().Compute(kLongestStep / 16).End({});
+  program::RankProgram built = rank.Build();
+  for (int i = 1; i < times; ++i) program::UseOnce(built, 0, program::SegmentRole::kAction);
+  return HandProgram({std::move(built)}, {});
+}
+
+// The sweep runs the first of equal actions and adds the others.
+TEST(TooLong, AStepOfManyEqualActionsIsRefusedByBothEvaluatorsBeyondTheSameLength) {
+  Machine machine;
+  machine.network.fidelity = Fidelity::kAlphaBeta;
+  const program::Program longest = Repeated(16);
+  const auto swept = EvaluateStatic(longest, machine, {});
+  ASSERT_TRUE(swept) << ToString(swept.error());
+  EXPECT_EQ(swept->end, TimePoint(kLongestStep));
+  EXPECT_EQ(MustExecute(longest, machine).fingerprint, swept->fingerprint);
+  const program::Program longer = Repeated(17);
+  const auto executed = Execute(longer, machine, {});
+  ASSERT_FALSE(executed);
+  EXPECT_TRUE(Mentions(executed.error(), "the step takes more than 26 days"));
+  const auto refused = EvaluateStatic(longer, machine, {});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(Mentions(refused.error(), "the step takes too long"));
+}
+
+TEST(TooLong, ALaneOfTransfersAloneIsRefusedByBothEvaluators) {
+  HandRank rank({LaneKind::kTensor});
+  for (int i = 0; i < 17; ++i) rank.Transfer(1, 0);
+  const program::Program program = HandProgram({rank.Build(), rank.Build()}, {{{0, 1}, {1, 1}}});
+  Machine machine;
+  machine.costs.resize(1);
+  machine.costs[0].alone = kLongestStep / 16;
+  machine.network.fidelity = Fidelity::kAlphaBeta;
+  const auto executed = Execute(program, machine, {});
+  ASSERT_FALSE(executed);
+  EXPECT_TRUE(Mentions(executed.error(), "the step takes more than 26 days ('all-gather'"));
+  const auto refused = EvaluateStatic(program, machine, {});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(Mentions(refused.error(), "the step takes too long"));
+}
+
 TEST(DeadlockDeathTest, MembersThatDisagreeOnATransferAreCaught) {
   HandRank first({LaneKind::kTensor});
   first.Transfer(1, 0);

@@ -127,5 +127,29 @@ TEST(Fidelities, SharingHalvesTheRateUnderThoseThatShare) {
   EXPECT_NEAR(ToSeconds(TransferTime(program, Fidelity::kChunk)) / alone, 2.0, 0.08);
 }
 
+TEST(Fidelities, ChunksOfEachTransferLoadPortsAsItsOwnPriceSays) {
+  // All-gathers of one group on two nodes; shape 1 puts twice the bytes of shape 0 on a NIC.
+  const auto time = [](const std::vector<std::uint32_t>& shapes) {
+    HandRank rank({LaneKind::kContext});
+    for (const std::uint32_t shape : shapes) rank.Transfer(1, shape);
+    Program program = HandProgram({rank.Build(), rank.Build()}, {{{0, 1}, {1, 1}}}, 2);
+    program.placements[0] = {.ranks = 2, .nodes = 2, .ranks_per_node = 1};
+    for (network::TransferShape& shape : program.shapes) {
+      shape.collective = {.kind = CollectiveKind::kAllGather,
+                          .bytes = Bytes(std::int64_t{1} << 30)};
+    }
+    Machine machine;
+    machine.costs = PriceTransfers(program, PureBandwidth(), kPorts, Fidelity::kChunk);
+    machine.costs[1].nic_load *= 2.0;
+    machine.ports = kPorts;
+    machine.network.fidelity = Fidelity::kChunk;
+    machine.network.interference = false;
+    machine.memory_bandwidth = BytesPerSecond(1e12);
+    return MustExecute(program, machine).ranks[0].lanes[1].busy;
+  };
+  EXPECT_NEAR(ToSeconds(time({1})) / ToSeconds(time({0})), 2.0, 0.05);
+  EXPECT_EQ(time({0, 1, 0}), time({0}) + time({1}) + time({0}));
+}
+
 }  // namespace
 }  // namespace quadrille::runtime
