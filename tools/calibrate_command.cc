@@ -13,6 +13,7 @@
 #include "sim/scenario/library.h"
 #include "sim/scenario/scenario_loader.h"
 #include "tools/command_line.h"
+#include "tools/csv_input.h"
 #include "tools/validate/calibration.h"
 #include "tools/validate/csv_table.h"
 #include "tools/validate/measured_step.h"
@@ -22,8 +23,6 @@
 
 namespace quadrille::tools {
 namespace {
-
-constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
 
 struct CalibrateArguments {
   std::string executable;
@@ -128,14 +127,10 @@ int CalibrateFile(const CalibrateArguments& arguments) {
   std::vector<MeasuredStep> steps;
   std::string sources;
   for (const std::string& file : arguments.files) {
-    const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
-    if (!text) {
-      PrintProblems(text.error());
-      return kFileTrouble;
-    }
-    const Result<CsvTable> table = CsvTable::Parse(*text, file);
-    const auto read = table ? ReadStepTable(*table)
-                            : Result<std::vector<MeasuredStep>>(tl::unexpected(table.error()));
+    int status = kDone;
+    const std::optional<CsvTable> table = ReadTable(file, status);
+    if (!table) return status;
+    const Result<std::vector<MeasuredStep>> read = ReadStepTable(*table);
     if (!read) {
       PrintProblems(read.error());
       return kWrongInput;

@@ -13,6 +13,7 @@
 #include "sim/scenario/library.h"
 #include "sim/scenario/scenario_loader.h"
 #include "tools/command_line.h"
+#include "tools/csv_input.h"
 #include "tools/validate/csv_table.h"
 #include "tools/validate/isolated_validation.h"
 #include "tools/validate/measured_step.h"
@@ -27,8 +28,6 @@
 namespace quadrille::tools {
 namespace {
 
-constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
-
 struct ValidateArguments {
   std::string executable;
   std::string file;
@@ -39,21 +38,6 @@ struct ValidateArguments {
   int threads = 0;
   bool newest = false;
 };
-
-// The file as a table; on failure prints why and sets `status`.
-std::optional<CsvTable> ReadTable(const std::string& file, int& status) {
-  const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
-  if (!text) {
-    PrintProblems(text.error());
-    status = kFileTrouble;
-    return std::nullopt;
-  }
-  Result<CsvTable> table = CsvTable::Parse(*text, file);
-  if (table) return std::move(*table);
-  PrintProblems(table.error());
-  status = kWrongInput;
-  return std::nullopt;
-}
 
 // Rows whose id begins with one of `only`; all without any.
 std::vector<MeasuredStep> Selected(std::vector<MeasuredStep> steps,

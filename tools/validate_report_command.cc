@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/report/file_output.h"
@@ -13,8 +14,8 @@
 #include "sim/scenario/library.h"
 #include "sim/scenario/scenario_loader.h"
 #include "tools/command_line.h"
+#include "tools/csv_input.h"
 #include "tools/validate/calibration.h"
-#include "tools/validate/csv_table.h"
 #include "tools/validate/peer_steps.h"
 #include "tools/validate/render_page.h"
 #include "tools/validate/software_stack.h"
@@ -22,8 +23,6 @@
 
 namespace quadrille::tools {
 namespace {
-
-constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
 
 struct ReportArguments {
   std::string executable;
@@ -35,19 +34,23 @@ struct ReportArguments {
   int threads = 0;
 };
 
-Result<CsvTable> ReadTable(const std::string& file) {
-  const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
-  if (!text) return tl::unexpected(text.error());
-  return CsvTable::Parse(*text, file);
+// Prints what is wrong and sets `status`.
+template <typename T>
+std::optional<T> Value(Result<T> result, int& status) {
+  if (result) return std::move(*result);
+  PrintProblems(result.error());
+  status = kWrongInput;
+  return std::nullopt;
 }
 
-Result<std::vector<MeasuredStep>> ReadAllSteps(const std::vector<std::string>& files) {
+std::optional<std::vector<MeasuredStep>> ReadAllSteps(const std::vector<std::string>& files,
+                                                      int& status) {
   std::vector<MeasuredStep> steps;
   for (const std::string& file : files) {
-    const Result<CsvTable> table = ReadTable(file);
-    if (!table) return tl::unexpected(table.error());
-    Result<std::vector<MeasuredStep>> read = ReadStepTable(*table);
-    if (!read) return tl::unexpected(read.error());
+    const std::optional<CsvTable> table = ReadTable(file, status);
+    if (!table) return std::nullopt;
+    std::optional<std::vector<MeasuredStep>> read = Value(ReadStepTable(*table), status);
+    if (!read) return std::nullopt;
     for (MeasuredStep& step : *read) steps.push_back(std::move(step));
   }
   return steps;
@@ -67,13 +70,14 @@ CalibrationReport FitDense(const PageSteps& steps, int threads) {
   return Calibrate(steps.outcomes, used, options);
 }
 
-Result<void> ValidateAllSteps(const ReportArguments& arguments, const scenario::LoadOptions& load,
-                              const std::vector<MeasuredStep>& steps, PageSteps* page) {
+int ValidateAllSteps(const ReportArguments& arguments, const scenario::LoadOptions& load,
+                     const std::vector<MeasuredStep>& steps, PageSteps* page) {
+  int status = kDone;
   StepValidationOptions options;
   options.load = load;
   options.threads = arguments.threads;
-  const auto stacks = LoadStacks(load.shipped_directory + "/clusters/stacks");
-  if (!stacks) return tl::unexpected(stacks.error());
+  const auto stacks = Value(LoadStacks(load.shipped_directory + "/clusters/stacks"), status);
+  if (!stacks) return status;
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
   options.progress = [&](Ratio done) { progress.Update(done); };
   page->outcomes = ValidateSteps(steps, *stacks, options);
@@ -85,25 +89,25 @@ Result<void> ValidateAllSteps(const ReportArguments& arguments, const scenario::
     page->counted.push_back(Counts(steps[i]));
     page->newest[i] = page->newest[i] && page->counted[i];
   }
-  return {};
+  return status;
 }
 
-Result<void> ValidateIsolated(const ReportArguments& arguments, const scenario::LoadOptions& load,
-                              PageInput* page) {
+int ValidateIsolated(const ReportArguments& arguments, const scenario::LoadOptions& load,
+                     PageInput* page) {
+  int status = kDone;
   for (const std::string& file : arguments.kernels) {
-    const Result<CsvTable> table = ReadTable(file);
-    if (!table) return tl::unexpected(table.error());
-    Result<std::vector<IsolatedRow>> rows = ValidateKernels(*table, load);
-    if (!rows) return tl::unexpected(rows.error());
+    const std::optional<CsvTable> table = ReadTable(file, status);
+    if (!table) return status;
+    auto rows = Value(ValidateKernels(*table, load), status);
+    if (!rows) return status;
     page->kernels.push_back({scenario::Stem(file), std::move(*rows)});
   }
-  if (arguments.collectives.empty()) return {};
-  const Result<CsvTable> table = ReadTable(arguments.collectives);
-  if (!table) return tl::unexpected(table.error());
-  Result<std::vector<IsolatedRow>> rows = ValidateCollectives(*table, load);
-  if (!rows) return tl::unexpected(rows.error());
-  page->collectives = std::move(*rows);
-  return {};
+  if (arguments.collectives.empty()) return status;
+  const std::optional<CsvTable> table = ReadTable(arguments.collectives, status);
+  if (!table) return status;
+  auto rows = Value(ValidateCollectives(*table, load), status);
+  if (rows) page->collectives = std::move(*rows);
+  return status;
 }
 
 std::string CommandOf(const ReportArguments& arguments) {
@@ -118,27 +122,26 @@ std::string CommandOf(const ReportArguments& arguments) {
   return text;
 }
 
-int Fail(const Diagnostics& problems) {
-  PrintProblems(problems);
-  return kWrongInput;
-}
-
 int Report(const ReportArguments& arguments) {
-  const Result<std::vector<MeasuredStep>> steps = ReadAllSteps(arguments.steps);
-  if (!steps) return Fail(steps.error());
+  int status = kDone;
+  const std::optional<std::vector<MeasuredStep>> steps = ReadAllSteps(arguments.steps, status);
+  if (!steps) return status;
   scenario::LoadOptions load;
   load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
   PageInput page;
   page.command = CommandOf(arguments);
-  const Result<void> isolated = ValidateIsolated(arguments, load, &page);
-  if (!isolated) return Fail(isolated.error());
+  status = ValidateIsolated(arguments, load, &page);
+  if (status != kDone) return status;
   if (!arguments.notes.empty()) {
     const Result<std::string> notes = scenario::ReadTextFile(arguments.notes);
-    if (!notes) return Fail(notes.error());
+    if (!notes) {
+      PrintProblems(notes.error());
+      return kFileTrouble;
+    }
     page.notes = *notes;
   }
-  const Result<void> simulated = ValidateAllSteps(arguments, load, *steps, &page.steps);
-  if (!simulated) return Fail(simulated.error());
+  status = ValidateAllSteps(arguments, load, *steps, &page.steps);
+  if (status != kDone) return status;
   page.calibration = FitDense(page.steps, arguments.threads);
   const std::string text = RenderValidationPage(page);
   if (arguments.output.empty()) return PrintOutput(text);

@@ -279,6 +279,10 @@ void CheckOverlap(Findings* findings, const Scenario& s) {
   if (!per_layer && !full) {
     findings->ErrorAt("overlap.fsdp_launch", "look-ahead needs parallel.sharding: full");
   }
+  if (!per_layer && s.model.experts.enabled() && findings->Good({"model"})) {
+    findings->ErrorAt("overlap.fsdp_launch",
+                      "look-ahead gathers dense weights alone; the model has experts");
+  }
   if (full && per_layer && s.parallel.pipeline > 1) {
     findings->WarnAt("parallel",
                      "full sharding gathers parameters again for every microbatch of a "

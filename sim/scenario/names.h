@@ -176,11 +176,11 @@ inline constexpr Named<model::Pass> kOverlapPasses[] = {
     {"input-gradient", model::Pass::kInputGradient},
     {"weight-gradient", model::Pass::kWeightGradient},
 };
-// `true` and `false` are Megatron's overlap_p2p_communication.
 inline constexpr Named<program::ShardLaunch> kShardLaunches[] = {
     {"per-layer", program::ShardLaunch::kPerLayer},
     {"look-ahead", program::ShardLaunch::kLookAhead},
 };
+// `true` and `false` are Megatron's overlap_p2p_communication.
 inline constexpr Named<program::PointToPoint> kPointToPoint[] = {
     {"eager", program::PointToPoint::kEager},
     {"blocking", program::PointToPoint::kBatchedBlocking},

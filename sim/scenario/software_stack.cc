@@ -69,7 +69,22 @@ class StackWriter {
     return ValueAt(*root_, section, key) != nullptr;
   }
 
+  // Where the stack's choice for a key comes from: its file's word on a constant, if any.
+  [[nodiscard]] std::string Reason(std::string_view constant) const {
+    const std::string stack = fmt::format("software stack {}", stack_.name);
+    for (const SourceNote& note : stack_.sources) {
+      if (note.constant == constant)
+        return fmt::format("{}; {}: {}", stack, note.kind, note.source);
+    }
+    return stack;
+  }
+
   void Add(std::string_view section, std::string_view key, std::string text) {
+    Add(section, key, key, std::move(text));
+  }
+  // `constant` is what the stack's file calls it.
+  void Add(std::string_view section, std::string_view key, std::string_view constant,
+           std::string text) {
     if (Given(section, key)) return;
     YamlEntry* entry = root_->Find(section);
     if (entry == nullptr) {
@@ -80,8 +95,7 @@ class StackWriter {
       entry = &root_->entries.back();
     }
     if (!entry->value.is_map()) return;  // the section's reader reports it
-    findings_->Assume(fmt::format("{}.{}", section, key), text,
-                      fmt::format("software stack {}", stack_.name));
+    findings_->Assume(fmt::format("{}.{}", section, key), text, Reason(constant));
     YamlValue value;
     value.kind = YamlValue::Kind::kScalar;
     value.position = position_;
@@ -139,7 +153,7 @@ class StackWriter {
       Add("kernels", "context_algorithm", stack_.context_algorithm);
     }
     if (stack_.eager_factor != 1.0) {
-      Add("kernels", "time_factor", fmt::format("{}", stack_.eager_factor));
+      Add("kernels", "time_factor", "eager_factor", fmt::format("{}", stack_.eager_factor));
     }
   }
 
@@ -199,7 +213,6 @@ class StackWriter {
 }  // namespace
 
 void ReadStack(MapReader reader, SoftwareStack* stack) {
-  std::vector<SourceNote> notes;
   reader.Read("name", &stack->name);
   reader.Read("description", &stack->description);
   reader.Read("source", &stack->source);
@@ -229,10 +242,11 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   dispatch.Read("within_domain", &stack->expert_dispatch);
   dispatch.Read("across_domains", &stack->expert_dispatch_across);
   dispatch.Finish();
-  ReadSourced(reader, "eager_factor", &stack->eager_factor, &notes, Range<double>{0.5, 3.0});
-  ReadSourced(reader, "launch", &stack->launch, &notes);
-  ReadSourced(reader, "fixed_step", &stack->fixed_step, &notes);
-  ReadSourced(reader, "owner_broadcast", &stack->owner_broadcast, &notes);
+  ReadSourced(reader, "eager_factor", &stack->eager_factor, &stack->sources,
+              Range<double>{0.5, 3.0});
+  ReadSourced(reader, "launch", &stack->launch, &stack->sources);
+  ReadSourced(reader, "fixed_step", &stack->fixed_step, &stack->sources);
+  ReadSourced(reader, "owner_broadcast", &stack->owner_broadcast, &stack->sources);
   reader.Require({"name", "description", "source"});
   reader.Finish();
 }

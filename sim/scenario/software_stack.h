@@ -11,6 +11,7 @@
 
 #include "sim/base/time.h"
 #include "sim/scenario/scenario.h"
+#include "sim/scenario/sourced.h"
 #include "sim/scenario/yaml_reader.h"
 
 namespace quadrille::scenario {
@@ -54,9 +55,10 @@ struct SoftwareStack {
   // Every kernel takes so much longer than in Megatron with Transformer Engine: eager PyTorch's
   // extra copies and casts, kernels of an older library, gaps between launches.
   double eager_factor = 1.0;
-  Duration launch{0};           // of the host, per kernel
-  Duration fixed_step{0};       // of the host, per step
-  Duration owner_broadcast{0};  // per step and rank that shards the optimizer
+  Duration launch{0};               // of the host, per kernel
+  Duration fixed_step{0};           // of the host, per step
+  Duration owner_broadcast{0};      // per step and rank that shards the optimizer
+  std::vector<SourceNote> sources;  // of the four constants above
 };
 
 // Reads a stack's file, strictly.

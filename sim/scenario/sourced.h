@@ -21,7 +21,7 @@ inline constexpr std::string_view kSourceKinds[] = {"measured", "fitted", "publi
 // "cluster.gpu.efficiency.gemm_fp8" -> "gemm_fp8": what the report calls a constant.
 inline std::string ConstantName(std::string_view path) {
   for (std::string_view prefix :
-       {"cluster.gpu.efficiency.", "cluster.gpu.", "cluster.collectives."}) {
+       {"cluster.gpu.efficiency.", "cluster.gpu.", "cluster.collectives.", "stack."}) {
     if (path.starts_with(prefix)) return std::string(path.substr(prefix.size()));
   }
   return std::string(path);

@@ -117,6 +117,8 @@ TEST(Stack, FillsInWhatTheRunLeavesOpenAndSaysSo) {
   EXPECT_FALSE(scenario.overlap.gradient_reduce);
   EXPECT_FALSE(scenario.execution.fusions.rope);
   EXPECT_EQ(ReasonFor(scenario, "kernels.fusions"), "none: software stack plain");
+  EXPECT_EQ(ReasonFor(scenario, "host.fixed_step"),
+            "40000 us: software stack plain; assumed: invented for tests");
 }
 
 TEST(Stack, ReachesExpertsByWhatConnectsThem) {

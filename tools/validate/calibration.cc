@@ -250,8 +250,8 @@ class Calibrator {
           others.push_back(constants[o].value + (*change)[o]);
         }
       }
-      const double neutral = IsTime(constants[c].kind) ? 0.0 : 1.0;
-      (*change)[c] = (others.empty() ? neutral : Quantile(others, 0.5)) - constants[c].value;
+      (*change)[c] =
+          (others.empty() ? constants[c].neutral() : Quantile(others, 0.5)) - constants[c].value;
     }
   }
 
@@ -388,6 +388,8 @@ std::string Escaped(const std::string& text) {
 }
 
 }  // namespace
+
+double FittedConstant::neutral() const { return IsTime(kind) ? 0.0 : 1.0; }
 
 std::string FittedConstant::Name() const {
   return fmt::format("{} {} {}", IsOfGpu(kind) ? "gpu" : "stack", owner, RowOf(kind).key);

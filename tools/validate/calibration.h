@@ -43,6 +43,8 @@ struct FittedConstant {
   double smallest = 0.0;           // least and greatest value over the folds of cross-validation
   double largest = 0.0;
 
+  // The value that changes nothing: 1 of a factor, 0 of a time.
+  [[nodiscard]] double neutral() const;
   [[nodiscard]] std::string Name() const;  // "gpu h100-sxm sustained_derate fp8"
 };
 

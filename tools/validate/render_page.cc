@@ -174,16 +174,11 @@ std::string PeersText(const PageInput& input) {
   return text + "\n";
 }
 
-bool IsNeutral(const FittedConstant& c) {
-  const bool time = c.kind == ConstantKind::kFixedStep || c.kind == ConstantKind::kOwnerBroadcast;
-  return std::abs(c.initial - (time ? 0.0 : 1.0)) < 1e-9;
-}
-
 // Why a constant is not one more than the others; empty: it is. A GPU's file takes a value over
 // from another by `base:`, where it keeps its source, or as an assumption.
 std::string NotCounted(const std::vector<FittedConstant>& constants, std::size_t index) {
   const FittedConstant& c = constants[index];
-  if (IsNeutral(c)) return "neutral, ";
+  if (std::abs(c.initial - c.neutral()) < 1e-9) return "neutral, ";
   if (c.origin.constant.empty()) return "";
   if (c.origin.kind == compute::ConstantSource::Kind::kAssumed) return "taken over, ";
   for (std::size_t i = 0; i < index; ++i) {
@@ -212,8 +207,10 @@ std::string ConstantsText(const PageInput& input) {
       count);
   for (std::size_t i = 0; i < constants.size(); ++i) {
     const FittedConstant& c = constants[i];
-    text += fmt::format("| {} | {} | {}{:.4g} | {:.4g} | {:.4g} to {:.4g} |\n", c.Name(), c.rows,
-                        marks[i], c.initial, c.value, c.smallest, c.largest);
+    const bool bound = c.value <= c.lower || c.value >= c.upper;
+    text += fmt::format("| {} | {} | {}{:.4g} | {:.4g}{} | {:.4g} to {:.4g} |\n", c.Name(), c.rows,
+                        marks[i], c.initial, c.value, bound ? ", at its bound" : "", c.smallest,
+                        c.largest);
   }
   return text + "\n";
 }

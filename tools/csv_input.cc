@@ -1,0 +1,30 @@
+#include "tools/csv_input.h"
+
+#include <utility>
+
+#include "sim/scenario/library.h"
+#include "tools/command_line.h"
+
+namespace quadrille::tools {
+namespace {
+
+// The largest published table has less than a megabyte.
+constexpr std::size_t kMaxCsvBytes = std::size_t{1} << 28;
+
+}  // namespace
+
+std::optional<CsvTable> ReadTable(const std::string& file, int& status) {
+  const Result<std::string> text = scenario::ReadTextFile(file, kMaxCsvBytes);
+  if (!text) {
+    PrintProblems(text.error());
+    status = kFileTrouble;
+    return std::nullopt;
+  }
+  Result<CsvTable> table = CsvTable::Parse(*text, file);
+  if (table) return std::move(*table);
+  PrintProblems(table.error());
+  status = kWrongInput;
+  return std::nullopt;
+}
+
+}  // namespace quadrille::tools
