@@ -40,9 +40,7 @@ inline scenario::Scenario JobOnRanks(std::int64_t ranks) {
 }
 
 inline CompiledStep MustCompile(const scenario::Scenario& scenario, bool unfold) {
-  SimulateOptions options;
-  options.unfold = unfold;
-  auto compiled = Compile(scenario, options);
+  auto compiled = CompileStep(scenario, unfold);
   if (!compiled) Stop(compiled.error());
   return *std::move(compiled);
 }

@@ -230,7 +230,7 @@ int Replay(const ReplayArguments& arguments) {
     }
     options.record_ranks.push_back(RankId(rank));
   }
-  Result<simulate::CompiledStep> compiled = simulate::Compile(*scenario, options);
+  Result<simulate::CompiledStep> compiled = simulate::CompileStep(*scenario, options.unfold);
   if (!compiled) {
     PrintProblems(compiled.error());
     return StatusOf(compiled.error());

@@ -147,7 +147,7 @@ Result<std::string> ChooseLayout(Scenario& scenario, const Scenario& run, std::i
 Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOptions& options,
                                     const MakeSink& make_sink) {
   if (!make_sink) return Simulate(scenario, options);
-  Result<CompiledStep> compiled = Compile(scenario, options);
+  Result<CompiledStep> compiled = CompileStep(scenario, options.unfold);
   if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
   SimulateOptions recording = options;
   recording.sink = make_sink(compiled->program);

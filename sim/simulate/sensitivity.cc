@@ -266,7 +266,7 @@ std::vector<FreeKind> FreeKindsOf(const Scenario& s) {
 Result<Duration> Answer(Scenario scenario, const SimulateOptions& options,
                         const Question& question) {
   if (question.scenario) question.scenario(scenario);
-  Result<CompiledStep> compiled = Compile(scenario, options);
+  Result<CompiledStep> compiled = CompileStep(scenario, options.unfold);
   if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
   if (question.compiled) question.compiled(*compiled);
   const Result<Simulation> simulation = Run(scenario, std::move(*compiled), options);

@@ -50,7 +50,7 @@ class TracedRunTest : public ::testing::TestWithParam<std::vector<std::string>> 
     const scenario::Scenario scenario =
         Checked(scenario::LoadScenario("llama3-405b-teaching", load));
     simulate::SimulateOptions run;
-    simulate::CompiledStep compiled = Checked(simulate::Compile(scenario, run));
+    simulate::CompiledStep compiled = Checked(simulate::CompileStep(scenario, run.unfold));
     const std::unique_ptr<TraceWriter> writer =
         Checked(OpenTrace(path, compiled.program, simulate::DescribeRun(scenario), options));
     run.record_stages = true;

@@ -264,7 +264,7 @@ TEST(Routing, ChunksTakeTheWaysOfTheRunsPolicyAndSeed) {
     }
     loaded->network.routing = routing;
     loaded->seed = seed;
-    const auto compiled = Compile(*loaded, {});
+    const auto compiled = CompileStep(*loaded, false);
     if (!compiled) {
       ADD_FAILURE() << ToString(compiled.error());
       return found;

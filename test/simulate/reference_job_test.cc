@@ -85,7 +85,7 @@ TEST(ReferenceJob, GradientsInFp32WouldAddTwoBytesPerParameter) {
 
 TEST(ReferenceJob, ItsProgramIsSoundAndFoldsToOneRankPerStage) {
   const scenario::Scenario scenario = LoadShipped(kBf16, Cluster(1024, 512));
-  const auto compiled = Compile(scenario, {});
+  const auto compiled = CompileStep(scenario, false);
   ASSERT_TRUE(compiled) << ToString(compiled.error());
   EXPECT_TRUE(program::CheckProgram(compiled->program).empty());
   EXPECT_EQ(compiled->program.ranks.size(), 8u);

@@ -1,0 +1,25 @@
+// Which ranks of a run cannot differ.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/parallel/folding.h"
+#include "sim/parallel/rank_layout.h"
+#include "sim/runtime/condition.h"
+#include "topology/cluster.h"
+#include "topology/ids.h"
+
+namespace quadrille::simulate {
+
+// Ranks stay together while they have the same place in the pipeline, the same perturbations, and
+// groups that lie alike in the cluster, in every partition of the program. `gpus`: by rank; `seed`:
+// of what the perturbations draw.
+[[nodiscard]] parallel::RankClasses ClassesOf(const parallel::RankLayout& ranks,
+                                              const topology::Cluster& cluster,
+                                              const std::vector<topology::GpuId>& gpus,
+                                              std::span<const runtime::Perturbation> perturbations,
+                                              std::uint64_t seed);
+
+}  // namespace quadrille::simulate

@@ -1,0 +1,36 @@
+#include "sim/simulate/step_facts.h"
+
+#include "sim/model/counts.h"
+
+namespace quadrille::simulate {
+
+metrics::StepFacts FactsOf(const scenario::Scenario& scenario, const CompiledStep& compiled) {
+  metrics::StepFacts facts;
+  const std::int32_t sequence = scenario.execution.sequence_length;
+  facts.tokens_per_step = static_cast<std::int64_t>(scenario.global_batch) * sequence;
+  const double tokens = static_cast<double>(facts.tokens_per_step);
+  // A forward alone is a third of forward and backward.
+  const double passes = scenario.execution.forward_only ? 1.0 / 3.0 : 1.0;
+  facts.model_flops_causal =
+      model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kCausal) *
+      (tokens * passes);
+  facts.model_flops_full =
+      model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kFull) *
+      (tokens * passes);
+  facts.peak_flops = scenario.gpu.Peak(GemmDataType(scenario.execution.recipe));
+  facts.memory_capacity = scenario.gpu.memory_usable;
+  facts.microbatches = compiled.schedule.microbatches;
+  facts.stage_layers = compiled.stage_layers;
+  for (std::int32_t p = 0; p < compiled.schedule.pipeline; ++p) {
+    ParameterCount parameters{0};
+    for (const model::Piece& piece : PiecesOf(compiled.schedule, compiled.layout, p)) {
+      const model::PieceParameters held =
+          model::ParametersOf(scenario.model, scenario.execution.sharding, piece);
+      parameters += held.dense + held.expert;
+    }
+    facts.stage_parameters.push_back(parameters);
+  }
+  return facts;
+}
+
+}  // namespace quadrille::simulate
