@@ -22,7 +22,9 @@
 #include "tools/plan_command.h"
 #include "tools/replay_command.h"
 #include "tools/schedules_command.h"
+#include "tools/search_command.h"
 #include "tools/sensitivity_command.h"
+#include "tools/sweep_command.h"
 #include "tools/topology_command.h"
 #include "tools/validate_command.h"
 
@@ -72,7 +74,9 @@ int Run(int argc, char** argv) {
   quadrille::tools::AddPlanCommand(app, executable, status);
   quadrille::tools::AddReplayCommand(app, executable, status);
   quadrille::tools::AddSchedulesCommand(app, status);
+  quadrille::tools::AddSearchCommand(app, executable, status);
   quadrille::tools::AddSensitivityCommand(app, executable, status);
+  quadrille::tools::AddSweepCommand(app, executable, status);
   quadrille::tools::AddValidateCommand(app, executable, status);
   quadrille::tools::AddTopologyCommand(app, executable, status);
   try {

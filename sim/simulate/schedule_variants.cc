@@ -11,10 +11,10 @@
 
 #include "schedules/registry.h"
 #include "sim/base/nearest.h"
-#include "sim/program/layout.h"
 #include "sim/report/number_text.h"
 #include "sim/scenario/scenario_hash.h"
 #include "sim/simulate/compare_row.h"
+#include "sim/simulate/layout_choice.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -86,62 +86,6 @@ bool LeavesSizesOpen(const ScheduleSpec& spec) {
 // stages.
 std::int32_t ChunksPerRank(const ScheduleEntry& entry, std::int32_t virtual_stages) {
   return entry.placement == Placement::kBidirectional ? 1 : virtual_stages;
-}
-
-std::string EvenLayout(const Scenario& run, std::int32_t stages) {
-  std::string pieces = "E";
-  pieces.append(static_cast<std::size_t>(run.model.layers), 't');
-  pieces.append(static_cast<std::size_t>(run.model.multi_token_prediction_layers), 'm');
-  pieces += 'L';
-  std::string text;
-  const auto total = static_cast<std::int64_t>(pieces.size());
-  for (std::int64_t s = 0; s < stages; ++s) {
-    const std::int64_t begin = s * total / stages;
-    const std::int64_t end = (s + 1) * total / stages;
-    if (s > 0) text += '|';
-    text += pieces.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-  }
-  return text;
-}
-
-// Gives `scenario` the run's layout rule, or the first of the others that is legal; says which.
-Result<std::string> ChooseLayout(Scenario& scenario, const Scenario& run, std::int32_t chunks) {
-  const std::int32_t pipeline = run.parallel.pipeline;
-  const auto legal = [&](const program::LayoutOptions& options) {
-    return program::BuildLayout(run.model, options, pipeline, chunks).has_value();
-  };
-  if (legal(run.layout)) return "";
-  struct Rule {
-    bool embedding;
-    bool loss;
-    const char* words;
-  };
-  constexpr std::array<Rule, 4> kRules = {{
-      {true, true, "embedding and loss count as a layer each"},
-      {false, false, "neither embedding nor loss counts as a layer"},
-      {true, false, "the embedding counts as a layer, the loss does not"},
-      {false, true, "the loss counts as a layer, the embedding does not"},
-  }};
-  for (const Rule& rule : kRules) {
-    program::LayoutOptions options;
-    options.embedding_counts_as_layer = rule.embedding;
-    options.loss_counts_as_layer = rule.loss;
-    if (!legal(options)) continue;
-    scenario.layout = options;
-    return std::string("layers dealt otherwise than in the run: ") + rule.words;
-  }
-  const std::int32_t stages = pipeline * chunks;
-  const std::int32_t slots = run.model.layers + run.model.multi_token_prediction_layers + 2;
-  if (slots < stages) {
-    return Error(
-        fmt::format("{} layers, embedding and loss cannot fill {} chunks", slots - 2, stages));
-  }
-  scenario.layout = {};
-  scenario.layout.pipeline_layout = EvenLayout(run, stages);
-  return fmt::format(
-      "layers dealt otherwise than in the run: {} slots over {} chunks, {} or {} each, embedding "
-      "and loss counted",
-      slots, stages, slots / stages, (slots + stages - 1) / stages);
 }
 
 Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOptions& options,
@@ -250,10 +194,11 @@ Result<ScheduleVariant> MakeVariant(const Scenario& run, const ScheduleSpec& spe
     scenario.schedule.order_file.clear();
     scenario.schedule.request = request;
     scenario.parallel.virtual_stages = virtual_stages;
-    const Result<std::string> layout =
-        ChooseLayout(scenario, run, ChunksPerRank(*entry, virtual_stages));
+    const Result<LayoutChoice> layout =
+        ChooseLayout(run, run.parallel.pipeline, ChunksPerRank(*entry, virtual_stages));
     if (!layout) return tl::unexpected<Diagnostics>(layout.error());
-    variant.layout = *layout;
+    scenario.layout = layout->options;
+    variant.layout = layout->difference;
     scenario.hash = scenario::HashOf(scenario);
     return variant;
   }

@@ -1,0 +1,139 @@
+"""The program as a shell sees it: what it exits with, what goes where, what it leaves behind.
+
+    command_line_test.py path/to/quadrille
+"""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/quadrille"
+RUN = "llama3-405b-1024xh100-bf16"
+# The same recipe on 64 GPUs with 14 layers: a run that takes no time.
+SMALL = [RUN, "--set", "nodes=8", "--set", "model.layers=14", "--set", "parallel.data=1",
+         "--set", "parallel.context=1", "--set", "parallel.virtual_stages=2",
+         "--set", "training.global_batch=16"]
+COMMANDS = ["calibrate", "compare", "goodput", "import", "plan", "replay", "schedules", "search",
+            "sensitivity", "sweep", "topology", "validate"]
+
+
+def quadrille(*arguments, stdout=subprocess.PIPE):
+    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.run([BINARY, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                          env=environment, timeout=120, check=False)
+
+
+class Statuses(unittest.TestCase):
+    def exits(self, status, *arguments):
+        ran = quadrille(*arguments)
+        self.assertEqual(ran.returncode, status, f"{arguments}\n{ran.stdout[:400]}\n{ran.stderr}")
+        return ran
+
+    def test_every_command_explains_itself(self):
+        for command in COMMANDS:
+            self.assertIn("--help", self.exits(0, command, "--help").stdout)
+        self.assertIn("quadrille 0.", self.exits(0, "--version").stdout)
+
+    def test_a_wrong_call_is_2_and_names_what_was_meant(self):
+        self.assertIn("did you mean 'replay'?", self.exits(2, "reply").stderr)
+        self.exits(2)
+        self.exits(2, "replay")
+        self.exits(2, "replay", RUN, "--format", "xml")
+
+    def test_wrong_input_is_2_with_its_place_and_all_problems(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "run.yaml")
+            path.write_text("model: llama3-405b\nclutser: dgx-h100-superpod\nnodes: 128\n"
+                            "parallel: {tensor: 8, pipelin: 8}\n", encoding="utf-8")
+            ran = self.exits(2, "replay", str(path))
+        self.assertIn("run.yaml:2:1: ", ran.stderr)
+        self.assertIn("'cluster'", ran.stderr)
+        self.assertIn("run.yaml:4:23: ", ran.stderr)
+        self.assertEqual(ran.stdout, "")
+
+    def test_a_product_that_does_not_match_is_2_and_names_the_factors(self):
+        ran = self.exits(2, "replay", "nemo-llama3-405b-576xh100-fp8", "--set", "nodes=64")
+        self.assertIn("576", ran.stderr)
+        self.assertIn("512", ran.stderr)
+
+    def test_a_missing_file_is_3(self):
+        for command in ("replay", "plan", "compare", "topology", "sensitivity", "goodput",
+                        "search"):
+            self.exits(3, command, "nowhere/run.yaml")
+        self.exits(3, "sweep", "nowhere/run.yaml", "--vary", "seed=1,2")
+        self.exits(3, "validate", "steps", "nowhere.csv")
+        self.exits(3, "schedules", "check", "nowhere.txt")
+
+    def test_memory_that_does_not_fit_is_1_under_strict_alone(self):
+        large = [*SMALL, "--set", "training.sequence_length=262144"]
+        self.exits(0, "replay", *large)
+        self.exits(1, "replay", *large, "--strict")
+
+    def test_a_full_disk_is_3(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.assertEqual(quadrille("schedules", stdout=full).returncode, 3)
+            self.assertEqual(quadrille("replay", *SMALL, stdout=full).returncode, 3)
+
+    def test_no_file_is_left_by_a_run_that_was_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for option in ("--json", "--trace", "--html"):
+                out = pathlib.Path(folder, "out" + option)
+                self.exits(2, "replay", *SMALL, "--set", "parallel.tensor=3", option, str(out))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_file_that_cannot_be_written_is_3(self):
+        for option in ("--json", "--trace", "--html"):
+            self.exits(3, "replay", *SMALL, option, "/nowhere/out")
+
+
+class Outputs(unittest.TestCase):
+    def test_json_goes_to_standard_output_alone_and_is_the_same_twice(self):
+        first = quadrille("replay", *SMALL, "--format", "json")
+        report = json.loads(first.stdout)
+        for key in ("schema_version", "step_time_s", "mfu", "bubble", "communication", "memory",
+                    "fingerprint"):
+            self.assertIn(key, report)
+        self.assertEqual(first.stdout, quadrille("replay", *SMALL, "--format", "json").stdout)
+
+    def test_a_sweep_has_a_row_per_combination_in_the_order_of_the_call(self):
+        networks = "network={fidelity: ideal},{fidelity: endpoint, interference: true}"
+        ran = quadrille("sweep", *SMALL, "--vary", "training.global_batch=16,32",
+                        "--vary", networks, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(ran.stdout)))
+        self.assertEqual([row["training.global_batch"] for row in rows], ["16", "16", "32", "32"])
+        self.assertEqual(rows[1]["network"], "{fidelity: endpoint, interference: true}")
+        for row in rows:
+            alone = json.loads(quadrille(
+                "replay", *SMALL, "--format", "json",
+                "--set", "training.global_batch=" + row["training.global_batch"],
+                "--set", "network=" + row["network"]).stdout)
+            self.assertEqual(float(row["step_time_s"]), alone["step_time_s"])
+
+    def test_a_sweep_refuses_what_is_no_variation(self):
+        self.assertEqual(quadrille("sweep", *SMALL, "--vary", "seed").returncode, 2)
+        twice = quadrille("sweep", *SMALL, "--vary", "seed=1", "--vary", "seed=2")
+        self.assertEqual(twice.returncode, 2)
+        self.assertIn("given twice", twice.stderr)
+        wrong = quadrille("sweep", *SMALL, "--vary", "training.micro_btach=1,2")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("'micro_batch'", wrong.stderr)
+
+    def test_a_search_finds_the_runs_own_layout_no_faster_than_its_best(self):
+        ran = quadrille("search", *SMALL, "--top", "3", "--micro-batch", "1", "--format", "json")
+        found = json.loads(ran.stdout)
+        times = [run["step_time_s"] for run in found["runs"]]
+        self.assertEqual(times, sorted(times))
+        own = [run for run in found["runs"] if run["own"]]
+        self.assertEqual(len(own), 1)
+        alone = json.loads(quadrille("replay", *SMALL, "--format", "json").stdout)
+        self.assertEqual(own[0]["fingerprint"], alone["fingerprint"])
+
+
+if __name__ == "__main__":
+    unittest.main()
