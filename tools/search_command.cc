@@ -19,6 +19,7 @@ struct SearchArguments {
   RunArguments run;
   TrialArguments trials;
   simulate::LayoutSpace space;
+  std::vector<std::string> varied;
   std::size_t top = 20;
 };
 
@@ -27,14 +28,19 @@ int Search(const SearchArguments& arguments) {
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
   PrintProblems(scenario->warnings);
-  const auto trials = simulate::LayoutTrials(*scenario, arguments.space);
+  const Result<std::vector<VariedKey>> keys = ReadVaried(arguments.varied);
+  if (!keys) {
+    PrintProblems(keys.error());
+    return kWrongInput;
+  }
+  auto trials = simulate::LayoutTrials(*scenario, arguments.space);
   if (!trials) {
     PrintProblems(trials.error());
     return kWrongInput;
   }
   report::ProgressBar progress("searching", report::DetectTerminal(STDERR_FILENO));
   report::TrialReport report = simulate::FindFastest(
-      *trials, TrialLoader(arguments.run), arguments.top,
+      Combined(*std::move(trials), *keys), TrialLoader(arguments.run), arguments.top,
       {arguments.trials.threads, [&progress](Ratio done) { progress.Update(done); }});
   progress.Clear();
   simulate::LayoutColumns columns = simulate::ColumnsOf(*scenario);
@@ -43,6 +49,7 @@ int Search(const SearchArguments& arguments) {
                   scenario->parallel.world_size(), scenario->global_batch);
   report.keys = std::move(columns.keys);
   report.titles = std::move(columns.titles);
+  AddColumns(*keys, report);
   return PrintTrials(report, arguments.trials.format);
 }
 
@@ -71,6 +78,7 @@ void AddSearchCommand(CLI::App& app, const std::string& executable, int& status)
   degree("--context", &space.context, "Degrees to try (default: from 4,096 tokens a rank on)");
   degree("--expert", &space.expert, "Degrees to try (default: powers of two)");
   degree("--micro-batch", &space.micro_batch, "Sequences per microbatch to try (default: 1, 2, 4)");
+  AddVary(*command, &arguments->varied);
   arguments->trials.Add(*command);
   command->callback([arguments, &status] { status = Search(*arguments); });
 }

@@ -129,10 +129,21 @@ class Outputs(unittest.TestCase):
         found = json.loads(ran.stdout)
         times = [run["step_time_s"] for run in found["runs"]]
         self.assertEqual(times, sorted(times))
+        self.assertEqual(
+            found["slower"] + len(times) + len(found["refused"]) + len(found["too_large"]),
+            len(json.loads(quadrille("search", *SMALL, "--top", "9999", "--micro-batch", "1",
+                                     "--format", "json").stdout)["runs"])
+            + len(found["refused"]) + len(found["too_large"]))
         own = [run for run in found["runs"] if run["own"]]
         self.assertEqual(len(own), 1)
         alone = json.loads(quadrille("replay", *SMALL, "--format", "json").stdout)
         self.assertEqual(own[0]["fingerprint"], alone["fingerprint"])
+
+    def test_a_search_varies_keys_beside_the_layout(self):
+        ran = quadrille("search", *SMALL, "--tensor", "8", "--pipeline", "4,8", "--micro-batch", "1",
+                        "--vary", "training.recompute=none,full", "--format", "json")
+        values = {run["values"]["training.recompute"] for run in json.loads(ran.stdout)["runs"]}
+        self.assertEqual(values, {"none", "full", "own"})
 
 
 if __name__ == "__main__":
