@@ -102,6 +102,7 @@ Tally ScoresTally(const Shard& shard) {
   const Sizes sizes(shard);
   if (shard.execution.attention != AttentionBackend::kUnfused) {
     tally.until_input = 4.0 * static_cast<double>(shard.heads) * sizes.tokens;
+    if (RecomputesCoreAttention(shard.execution)) tally.Recompute();
     return tally;
   }
   const double scores =

@@ -60,7 +60,8 @@ void PredictionBackward(OperationList& list, const Shard& shard, std::int32_t mo
 [[nodiscard]] bool RecomputesMlp(const ExecutionConfig& execution);
 [[nodiscard]] bool RecomputesExperts(const ExecutionConfig& execution);
 [[nodiscard]] bool RecomputesLatentUpProjection(const ExecutionConfig& execution);
-// Only where scores are in memory: a flash backward repeats Q K^T anyway.
+// Whatever the backend: Megatron-Core checkpoints a fused kernel too, which repeats it and frees
+// next to nothing (megatron/core/transformer/attention.py, checkpoint_core_attention).
 [[nodiscard]] bool RecomputesCoreAttention(const ExecutionConfig& execution);
 
 }  // namespace quadrille::model

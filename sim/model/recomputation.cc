@@ -26,8 +26,7 @@ bool RecomputesLatentUpProjection(const ExecutionConfig& execution) {
   return Selective(execution) && execution.recompute_modules.latent_up_projection;
 }
 bool RecomputesCoreAttention(const ExecutionConfig& execution) {
-  return Selective(execution) && execution.recompute_modules.core_attention &&
-         execution.attention == AttentionBackend::kUnfused;
+  return Selective(execution) && execution.recompute_modules.core_attention;
 }
 
 }  // namespace quadrille::model

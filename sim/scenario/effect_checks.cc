@@ -27,10 +27,12 @@ void CheckRecompute(Findings* findings, const Scenario& s) {
   const auto check = [&](bool asked, bool held, const char* module, const std::string& reason) {
     if (asked && !held) NoEffect(findings, "training.recompute", module, reason);
   };
-  check(modules.core_attention, execution.attention == model::AttentionBackend::kUnfused,
-        "core_attn",
-        fmt::format("attention {} never stores the scores that it would compute again",
-                    NameOf(execution.attention, kAttentionBackends)));
+  if (modules.core_attention && execution.attention != model::AttentionBackend::kUnfused) {
+    findings->WarnAt("training.recompute",
+                     fmt::format("'core_attn' runs attention's forward twice and frees next to "
+                                 "nothing: attention {} stores no scores",
+                                 NameOf(execution.attention, kAttentionBackends)));
+  }
   check(modules.experts, s.model.experts.enabled(), "moe", "the model has no experts");
   check(modules.latent_up_projection, s.model.latent.enabled(), "mla_up_proj",
         "the model has no latent attention");

@@ -258,7 +258,7 @@ TEST(DenseLayer, SelectiveRecomputationRepeatsTheNamedModulesOnly) {
     return Names(list);
   };
   execution.recompute_modules = {.core_attention = true};
-  EXPECT_EQ(repeated(), "") << "a flash backward repeats Q K^T anyway";
+  EXPECT_EQ(repeated(), "core attention") << "Megatron checkpoints a fused kernel too";
   execution.attention = AttentionBackend::kUnfused;
   execution.dropout = 0.1;
   EXPECT_EQ(repeated(), "attention scores, softmax, dropout, attention context");

@@ -25,10 +25,15 @@ std::string WarningsWith(std::vector<std::string> overrides) {
 
 TEST(NoEffect, NothingIsSaidOfARunThatSwitchesNothing) { EXPECT_EQ(WarningsWith({}), ""); }
 
-TEST(NoEffect, FlashAttentionHasNoScoresToComputeAgain) {
-  EXPECT_EQ(WarningsWith({"training.recompute=selective"}),
-            "command line: training.recompute: 'core_attn' has no effect: attention flash2 never "
-            "stores the scores that it would compute again");
+TEST(NoEffect, FusedAttentionIsRepeatedForNothing) {
+  LoadOptions options = TestLibrary();
+  options.overrides = {"training.recompute=selective"};
+  const auto scenario = LoadScenarioText(SmallRun(), "small.yaml", options);
+  ASSERT_TRUE(scenario);
+  EXPECT_EQ(
+      ToString(scenario->warnings),
+      "command line: training.recompute: 'core_attn' runs attention's forward twice and frees "
+      "next to nothing: attention flash2 stores no scores");
   EXPECT_EQ(WarningsWith({"training.recompute=selective", "kernels.attention=unfused"}), "");
 }
 
