@@ -140,7 +140,8 @@ class Outputs(unittest.TestCase):
         self.assertEqual(own[0]["fingerprint"], alone["fingerprint"])
 
     def test_a_search_varies_keys_beside_the_layout(self):
-        ran = quadrille("search", *SMALL, "--tensor", "8", "--pipeline", "4,8", "--micro-batch", "1",
+        ran = quadrille("search", *SMALL, "--tensor", "8", "--pipeline", "4,8",
+                        "--micro-batch", "1",
                         "--vary", "training.recompute=none,full", "--format", "json")
         values = {run["values"]["training.recompute"] for run in json.loads(ran.stdout)["runs"]}
         self.assertEqual(values, {"none", "full", "own"})
