@@ -38,6 +38,13 @@ int Search(const SearchArguments& arguments) {
     PrintProblems(trials.error());
     return kWrongInput;
   }
+  if (trials->empty()) {
+    PrintProblems({{{},
+                    fmt::format("no layout of these degrees deals out {} GPUs and a global batch "
+                                "of {}",
+                                scenario->parallel.world_size(), scenario->global_batch)}});
+    return kAnswerIsNo;
+  }
   report::ProgressBar progress("searching", report::DetectTerminal(STDERR_FILENO));
   report::TrialReport report = simulate::FindFastest(
       Combined(*std::move(trials), *keys), TrialLoader(arguments.run), arguments.top,

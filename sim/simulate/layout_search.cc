@@ -57,7 +57,7 @@ std::int32_t LargestTensor(const Scenario& run) {
 std::vector<Layout> LayoutsOf(const Scenario& run, const LayoutSpace& space) {
   const Layout own = LayoutOf(run);
   const model::MixtureOfExperts& experts = run.model.experts;
-  const auto world = static_cast<std::int32_t>(run.parallel.world_size());
+  const std::int64_t world = run.parallel.world_size();
   const std::int32_t layers = run.model.layers + run.model.multi_token_prediction_layers + 2;
   const std::int32_t contexts = run.execution.sequence_length / kFewestTokensPerRank;
   std::vector<Layout> layouts;
@@ -70,17 +70,18 @@ std::vector<Layout> LayoutsOf(const Scenario& run, const LayoutSpace& space) {
     }
   };
   const auto add = [&] {
-    const std::int32_t sequences = layout.data * layout.micro_batch;
+    const std::int64_t sequences = std::int64_t{layout.data} * layout.micro_batch;
     if (run.global_batch % sequences == 0) layouts.push_back(layout);
   };
   const auto deal = [&] {
-    const std::int32_t taken = layout.tensor * layout.pipeline * layout.context;
-    if (world % taken != 0 || layout.pipeline * layout.virtual_stages > layers) return;
-    if (layout.pipeline == 1 && layout.virtual_stages > 1) return;
-    layout.data = world / taken;
-    const std::int32_t stage = world / layout.pipeline;  // its GPUs hold one copy of all experts
+    const std::int64_t stages = std::int64_t{layout.pipeline} * layout.virtual_stages;
+    if (stages > layers || (layout.pipeline == 1 && stages > 1)) return;
+    const std::int64_t replica = std::int64_t{layout.tensor} * layout.pipeline;
+    if (replica > world || world % (replica * layout.context) != 0) return;
+    layout.data = static_cast<std::int32_t>(world / (replica * layout.context));
+    const std::int64_t stage = world / layout.pipeline;  // its GPUs hold one copy of all experts
     each(layout.expert, Choices(space.expert, experts.experts, own.expert), [&] {
-      if (stage % (layout.expert * run.parallel.expert_tensor) != 0) return;
+      if (stage % (std::int64_t{layout.expert} * run.parallel.expert_tensor) != 0) return;
       each(layout.micro_batch, Choices(space.micro_batch, kMostSequences, own.micro_batch), add);
     });
   };

@@ -139,6 +139,11 @@ class Outputs(unittest.TestCase):
         alone = json.loads(quadrille("replay", *SMALL, "--format", "json").stdout)
         self.assertEqual(own[0]["fingerprint"], alone["fingerprint"])
 
+    def test_a_search_of_impossible_degrees_is_1(self):
+        ran = quadrille("search", *SMALL, "--tensor", "3", "--pipeline", "1048576")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no layout of these degrees", ran.stderr)
+
     def test_a_search_varies_keys_beside_the_layout(self):
         ran = quadrille("search", *SMALL, "--tensor", "8", "--pipeline", "4,8",
                         "--micro-batch", "1",
