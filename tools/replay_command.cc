@@ -90,9 +90,7 @@ std::string Render(const ReplayArguments& arguments, const report::RunDescriptio
 // Gives every record to several sinks.
 class Sinks : public program::RecordSink {
  public:
-  void Add(program::RecordSink* sink) {
-    if (sink != nullptr) sinks_.push_back(sink);
-  }
+  void Add(program::RecordSink* sink) { sinks_.push_back(sink); }
   [[nodiscard]] bool empty() const { return sinks_.empty(); }
   void Consume(std::span<const program::OpRecord> records) override {
     for (program::RecordSink* sink : sinks_) sink->Consume(records);
@@ -205,96 +203,136 @@ class Phases {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-int Replay(const ReplayArguments& arguments) {
-  if (const Diagnostics problems = CheckOutputFiles(arguments); !problems.empty()) {
-    PrintProblems(problems);
-    return kWrongInput;
+// One replay, from the words of the call to the last byte of its outputs. A phase returns kDone,
+// or, with its problems printed, the status that ends the program.
+class Replayer {
+ public:
+  explicit Replayer(const ReplayArguments& arguments) : arguments_(arguments) {}
+
+  int Run() {
+    for (const auto phase : {&Replayer::CheckCall, &Replayer::Load, &Replayer::Compile,
+                             &Replayer::OpenSinks, &Replayer::Simulate, &Replayer::Write}) {
+      if (const int status = (this->*phase)(); status != kDone) return status;
+    }
+    return arguments_.strict && simulation_.report.out_of_memory ? kAnswerIsNo : kDone;
   }
-  Phases phases;
-  int status = kDone;
-  std::optional<TokenCount> run_tokens;
-  if (!ReadRunTokens(arguments.tokens, &run_tokens)) return kWrongInput;
-  const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
-  if (!scenario) return status;
-  phases.Loaded(*scenario);
-  PrintProblems(scenario->warnings);
-  simulate::SimulateOptions options;
-  options.unfold = arguments.unfold;
-  options.shuffle_ties = arguments.shuffle_ties;
-  for (std::int32_t rank : arguments.trace_ranks) {
-    if (rank < 0 || rank >= scenario->parallel.world_size()) {
-      PrintProblems({{{},
-                      fmt::format("--trace-ranks {}: ranks are 0 to {}", rank,
-                                  scenario->parallel.world_size() - 1)}});
+
+ private:
+  int CheckCall() {
+    if (const Diagnostics problems = CheckOutputFiles(arguments_); !problems.empty()) {
+      PrintProblems(problems);
       return kWrongInput;
     }
-    options.record_ranks.push_back(RankId(rank));
+    return ReadRunTokens(arguments_.tokens, &run_tokens_) ? kDone : kWrongInput;
   }
-  Result<simulate::CompiledStep> compiled = simulate::CompileStep(*scenario, options.unfold);
-  if (!compiled) {
-    PrintProblems(compiled.error());
-    return StatusOf(compiled.error());
-  }
-  phases.Compiled(*compiled);
-  for (RankId rank : options.record_ranks) {
-    const auto c = static_cast<std::size_t>(compiled->classes.class_of[rank.index()]);
-    const RankId stands_for = compiled->classes.representative[c];
-    if (stands_for == rank) continue;
-    spdlog::warn(
-        "rank {} is traced as rank {}, which stands for it; --unfold traces every rank itself",
-        rank.value(), stands_for.value());
-  }
-  options.critical_path =
-      arguments.critical_path || (!arguments.no_critical_path &&
-                                  program::CountOperations(compiled->program) <= kPathOperations);
-  report::RunDescription run = simulate::DescribeRun(*scenario);
-  run.run_tokens = run_tokens;
-  std::unique_ptr<report::TraceWriter> trace;
-  if (!arguments.trace_file.empty()) {
-    Result<std::unique_ptr<report::TraceWriter>> opened =
-        report::OpenTrace(arguments.trace_file, compiled->program, run, TraceOptionsOf(arguments));
-    if (!opened) {
-      PrintProblems(opened.error());
-      return kFileTrouble;
+
+  int Load() {
+    int status = kDone;
+    scenario_ = LoadRun(arguments_.run, status);
+    if (!scenario_) return status;
+    phases_.Loaded(*scenario_);
+    PrintProblems(scenario_->warnings);
+    run_ = simulate::DescribeRun(*scenario_);
+    run_.run_tokens = run_tokens_;
+    for (const std::int32_t rank : arguments_.trace_ranks) {
+      const std::int64_t last = scenario_->parallel.world_size() - 1;
+      if (rank < 0 || rank > last) {
+        PrintProblems({{{}, fmt::format("--trace-ranks {}: ranks are 0 to {}", rank, last)}});
+        return kWrongInput;
+      }
+      options_.record_ranks.push_back(RankId(rank));
     }
-    trace = std::move(*opened);
+    return kDone;
   }
-  std::optional<report::OperationRecorder> recorder;
-  if (!arguments.html_file.empty()) recorder.emplace(compiled->program);
-  Sinks sinks;
-  sinks.Add(trace.get());
-  sinks.Add(recorder ? &*recorder : nullptr);
-  if (!sinks.empty()) {
-    options.record_stages = arguments.trace_ranks.empty();
-    options.sink = &sinks;
-  }
-  report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
-  options.progress = [&progress](Ratio done) { progress.Update(done); };
-  Result<simulate::Simulation> simulation = simulate::Run(*scenario, std::move(*compiled), options);
-  if (simulation && arguments.steps > 1) {
-    Result<std::vector<Duration>> steps =
-        simulate::SimulateSteps(*scenario, options, simulation->report.step_time, arguments.steps,
-                                arguments.threads, options.progress);
-    if (steps) {
-      simulation->report.steps = std::move(*steps);
-    } else {
-      simulation = tl::unexpected<Diagnostics>(std::move(steps.error()));
+
+  int Compile() {
+    options_.unfold = arguments_.unfold;
+    options_.shuffle_ties = arguments_.shuffle_ties;
+    Result<simulate::CompiledStep> compiled = simulate::CompileStep(*scenario_, options_.unfold);
+    if (!compiled) {
+      PrintProblems(compiled.error());
+      return StatusOf(compiled.error());
     }
+    compiled_ = std::move(*compiled);
+    phases_.Compiled(compiled_);
+    for (const RankId rank : options_.record_ranks) {
+      const auto c = static_cast<std::size_t>(compiled_.classes.class_of[rank.index()]);
+      const RankId stands_for = compiled_.classes.representative[c];
+      if (stands_for == rank) continue;
+      spdlog::warn(
+          "rank {} is traced as rank {}, which stands for it; --unfold traces every rank itself",
+          rank.value(), stands_for.value());
+    }
+    options_.critical_path = arguments_.critical_path ||
+                             (!arguments_.no_critical_path &&
+                              program::CountOperations(compiled_.program) <= kPathOperations);
+    return kDone;
   }
-  progress.Clear();
-  if (!simulation) {
-    PrintProblems(simulation.error());
-    return kAnswerIsNo;
+
+  // What receives the operations while they are simulated.
+  int OpenSinks() {
+    if (!arguments_.trace_file.empty()) {
+      Result<std::unique_ptr<report::TraceWriter>> opened = report::OpenTrace(
+          arguments_.trace_file, compiled_.program, run_, TraceOptionsOf(arguments_));
+      if (!opened) {
+        PrintProblems(opened.error());
+        return kFileTrouble;
+      }
+      trace_ = std::move(*opened);
+      sinks_.Add(trace_.get());
+    }
+    if (!arguments_.html_file.empty()) sinks_.Add(&recorder_.emplace(compiled_.program));
+    if (sinks_.empty()) return kDone;
+    options_.record_stages = arguments_.trace_ranks.empty();
+    options_.sink = &sinks_;
+    return kDone;
   }
-  phases.Executed(simulation->result);
-  const std::string page =
-      recorder ? simulate::RenderReplayPage(*scenario, *simulation, *recorder) : "";
-  status = WriteFiles(arguments, run, *simulation, trace.get(), page);
-  if (status != kDone) return status;
-  status = PrintOutput(Render(arguments, run, *simulation));
-  if (status != kDone) return status;
-  return arguments.strict && simulation->report.out_of_memory ? kAnswerIsNo : kDone;
-}
+
+  int Simulate() {
+    report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));
+    options_.progress = [&progress](Ratio done) { progress.Update(done); };
+    Result<simulate::Simulation> simulation =
+        simulate::Run(*scenario_, std::move(compiled_), options_);
+    if (simulation && arguments_.steps > 1) {
+      Result<std::vector<Duration>> steps =
+          simulate::SimulateSteps(*scenario_, options_, simulation->report.step_time,
+                                  arguments_.steps, arguments_.threads, options_.progress);
+      if (steps) {
+        simulation->report.steps = std::move(*steps);
+      } else {
+        simulation = tl::unexpected<Diagnostics>(std::move(steps.error()));
+      }
+    }
+    progress.Clear();
+    options_.progress = nullptr;
+    if (!simulation) {
+      PrintProblems(simulation.error());
+      return kAnswerIsNo;
+    }
+    simulation_ = std::move(*simulation);
+    phases_.Executed(simulation_.result);
+    return kDone;
+  }
+
+  int Write() {
+    const std::string page =
+        recorder_ ? simulate::RenderReplayPage(*scenario_, simulation_, *recorder_) : "";
+    const int written = WriteFiles(arguments_, run_, simulation_, trace_.get(), page);
+    return written == kDone ? PrintOutput(Render(arguments_, run_, simulation_)) : written;
+  }
+
+  const ReplayArguments& arguments_;
+  Phases phases_;
+  std::optional<TokenCount> run_tokens_;
+  std::optional<scenario::Scenario> scenario_;
+  report::RunDescription run_;
+  simulate::SimulateOptions options_;
+  simulate::CompiledStep compiled_;  // until it runs
+  std::unique_ptr<report::TraceWriter> trace_;
+  std::optional<report::OperationRecorder> recorder_;
+  Sinks sinks_;
+  simulate::Simulation simulation_;
+};
 
 }  // namespace
 
@@ -365,7 +403,7 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
   command->add_flag("--no-critical-path", arguments->no_critical_path, "Never follow it")
       ->excludes(follow);
   command->add_flag("--strict", arguments->strict, "Exit with 1 when memory does not fit");
-  command->callback([arguments, &status] { status = Replay(*arguments); });
+  command->callback([arguments, &status] { status = Replayer(*arguments).Run(); });
 }
 
 }  // namespace quadrille::tools
