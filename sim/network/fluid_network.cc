@@ -1,3 +1,24 @@
+// Max-min shares that follow from their neighbours'.
+//
+// Shares are max-min fair exactly when no port carries more than its capacity and every flow either
+// runs at its cap or is held by a full port on which no flow has a higher level (share / weight).
+// The shares are unique, so it does not matter how one finds them. When flows start or end, only
+// some can lose what held them:
+//   1. Move the flows that the change speaks of: those that start and do not fit at their caps, and
+//      those that were held by a port where somebody left.
+//   2. Fill: raise the levels of all moving flows together in what the others leave of each port;
+//      freeze a flow at its cap, or where a port is full.
+//   3. Spread: a flow that stands still has to move as well where a port that moving flows have
+//      filled gives it a higher level than them, and where the port that held it no longer does.
+//      Fill again, until none has to.
+// What is solved thus grows with what changes and not with everything that is connected: under
+// hashed routes most flows of a fabric are connected through some full port at all times.
+//
+// Invariants: (1) shares never exceed caps and never overload a port by more than rounding; (2)
+// rates are multiples of 1 KiB/s, so that neither the order in which flows moved nor the machine
+// shows in them; (3) used of a port is the exact integer sum over active flows of their rounded
+// shares times loads, so that no rounding adds up while flows come and go; (4) outside Solve, holds
+// of a port counts the flows whose bottleneck it is.
 #include "sim/network/fluid_network.h"
 
 #include <algorithm>
@@ -9,10 +30,19 @@ namespace quadrille::network {
 namespace {
 
 constexpr double kRateGrid = 1024.0;
+// Of `used`. A port would have to carry 9 PB/s before it overflows.
+constexpr double kUnitsPerByte = 1024.0;
+// Shares that differ by less are equal; rounding of `used` is a hundredth of it.
+constexpr double kTolerance = 1e-10;
 
-double OnGrid(double rate) {
-  if (rate <= 0.0) return 0.0;
-  return std::max(1.0, std::floor(rate / kRateGrid)) * kRateGrid;
+// A share that is a multiple of the grid but for rounding is that multiple.
+double OnGrid(double share) {
+  if (share <= 0.0) return 0.0;
+  return std::max(1.0, std::floor(share / kRateGrid + 0.01)) * kRateGrid;
+}
+
+std::int64_t Units(double bytes_per_second) {
+  return static_cast<std::int64_t>(bytes_per_second * kUnitsPerByte + 0.5);
 }
 
 double TightestLoad(std::span<const PortLoad> loads) {
@@ -27,9 +57,6 @@ double TightestLoad(std::span<const PortLoad> loads) {
 FluidNetwork::FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t flows)
     : flows_(flows), ports_(capacities.size()) {
   for (std::size_t p = 0; p < capacities.size(); ++p) ports_[p].capacity = capacities[p].value();
-  new_rate_.resize(flows);
-  spare_.resize(capacities.size());
-  usage_.resize(capacities.size());
 }
 
 void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads, double tightest) {
@@ -49,9 +76,13 @@ std::span<const PortLoad> FluidNetwork::Loads(const Flow& flow) const {
   return {loads_.data() + flow.load_begin, flow.load_count};
 }
 
-bool FluidNetwork::Overloaded(const Port& port) const {
-  return static_cast<double>(port.demand) > port.capacity;
+// What nobody uses of a port; below zero where it is overloaded.
+double FluidNetwork::Free(const Port& port) {
+  return port.capacity - static_cast<double>(port.used) / kUnitsPerByte;
 }
+
+// By more than the rounding of `used`.
+bool FluidNetwork::Overloaded(const Port& port) { return Free(port) < -1.0; }
 
 bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePoint now) {
   Flow& f = flows_[flow];
@@ -59,40 +90,38 @@ bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePo
   f.active = true;
   ++active_flows_;
   f.cap = cap.value();
+  f.share = f.cap;
   f.rate = f.cap;
+  f.bottleneck = kNowhere;
   f.remaining = work;
   f.updated = now;
   bool overloaded = false;
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
-    port.demand += std::llround(f.cap * load.load);
+    port.used += Units(f.share * load.load);
     port.flows.push_back(flow);
-    if (Overloaded(port)) {
-      dirty_.push_back(load.port);
-      overloaded = true;
-    }
+    if (!Overloaded(port)) continue;
+    overloaded = true;
+    if (port.holds > 0) dirty_.push_back(load.port);
   }
+  if (overloaded) dirty_flows_.push_back(flow);
   return overloaded;
 }
 
 void FluidNetwork::SetCap(FlowIndex flow, BytesPerSecond cap) {
   Flow& f = flows_[flow];
   QUADRILLE_CHECK(f.active, "flow {} is not running", flow);
-  for (const PortLoad& load : Loads(f)) {
-    Port& port = ports_[load.port];
-    const bool was_overloaded = Overloaded(port);
-    port.demand += std::llround(cap.value() * load.load) - std::llround(f.cap * load.load);
-    if (was_overloaded || Overloaded(port)) dirty_.push_back(load.port);
-  }
   f.cap = cap.value();
   dirty_flows_.push_back(flow);
 }
 
 void FluidNetwork::SetCapacity(PortIndex index, BytesPerSecond capacity) {
   Port& port = ports_[index];
-  const bool was_overloaded = Overloaded(port);
   port.capacity = capacity.value();
-  if (was_overloaded || Overloaded(port)) dirty_.push_back(index);
+  if (Overloaded(port)) {
+    dirty_flows_.insert(dirty_flows_.end(), port.flows.begin(), port.flows.end());
+  }
+  if (port.holds > 0) dirty_.push_back(index);
 }
 
 bool FluidNetwork::Finish(FlowIndex flow) {
@@ -100,110 +129,136 @@ bool FluidNetwork::Finish(FlowIndex flow) {
   QUADRILLE_CHECK(f.active, "flow {} finished but was not running", flow);
   f.active = false;
   --active_flows_;
-  bool was_overloaded = false;
+  if (f.bottleneck != kNowhere) --ports_[f.bottleneck].holds;
+  bool held_others = false;
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
-    if (Overloaded(port)) {
-      dirty_.push_back(load.port);
-      was_overloaded = true;
-    }
-    port.demand -= std::llround(f.cap * load.load);
+    port.used -= Units(f.share * load.load);
     port.flows.erase(std::find(port.flows.begin(), port.flows.end(), flow));
+    if (port.holds == 0) continue;
+    dirty_.push_back(load.port);
+    held_others = true;
   }
-  return was_overloaded;
+  return held_others;
 }
 
-void FluidNetwork::AddFlow(FlowIndex index) {
+// Takes a flow out of its ports, to be filled in anew.
+void FluidNetwork::Move(FlowIndex index) {
   Flow& flow = flows_[index];
-  if (flow.in_component) return;
-  flow.in_component = true;
-  component_.push_back(index);
+  if (flow.moving) return;
+  flow.moving = true;
+  moving_.push_back(index);
+  if (flow.bottleneck != kNowhere) --ports_[flow.bottleneck].holds;
+  flow.bottleneck = kNowhere;
   for (const PortLoad& load : Loads(flow)) {
     Port& port = ports_[load.port];
-    if (port.in_component || !Overloaded(port)) continue;
-    port.in_component = true;
-    component_ports_.push_back(load.port);
+    port.used -= Units(flow.share * load.load);
+    if (port.touched) continue;
+    port.touched = true;
+    touched_.push_back(load.port);
   }
 }
 
-// Flows reachable from the dirty ports through ports that are, or were until now, overloaded.
-void FluidNetwork::CollectComponent() {
-  component_.clear();
-  component_ports_.clear();
+void FluidNetwork::MoveDirty() {
   for (PortIndex p : dirty_) {
-    if (!ports_[p].in_component) {
-      ports_[p].in_component = true;
-      component_ports_.push_back(p);
+    for (FlowIndex j : ports_[p].flows) {
+      if (flows_[j].bottleneck == p) Move(j);
     }
+  }
+  for (FlowIndex j : dirty_flows_) {
+    if (flows_[j].active) Move(j);
   }
   dirty_.clear();
-  for (FlowIndex j : dirty_flows_) {
-    if (flows_[j].active) AddFlow(j);
-  }
   dirty_flows_.clear();
-  for (std::size_t next = 0; next < component_ports_.size(); ++next) {
-    for (FlowIndex j : ports_[component_ports_[next]].flows) AddFlow(j);
-  }
-  std::sort(component_.begin(), component_.end());
-  std::sort(component_ports_.begin(), component_ports_.end());
 }
 
-// Progressive filling: raise all levels y together; x_j = y / max_p c_jp; freeze a flow at its cap
-// or when a port is full.
+// Progressive filling: x_j = level x weight_j, the level common to all that are not yet frozen.
 void FluidNetwork::Fill() {
-  std::vector<FlowIndex> open = component_;
-  for (PortIndex p : component_ports_) spare_[p] = ports_[p].capacity;
-  while (!open.empty()) {
-    for (PortIndex p : component_ports_) usage_[p] = 0.0;
-    double level = 1e300;
-    for (FlowIndex j : open) {
-      const Flow& flow = flows_[j];
-      const double weight = flow.weight;
-      level = std::min(level, flow.cap / weight);
-      for (const PortLoad& load : Loads(flow)) {
-        if (ports_[load.port].in_component) usage_[load.port] += load.load * weight;
-      }
-    }
-    for (PortIndex p : component_ports_) {
-      if (usage_[p] > 0.0) level = std::min(level, std::max(0.0, spare_[p]) / usage_[p]);
-    }
-    std::vector<FlowIndex> still_open;
-    for (FlowIndex j : open) {
-      const Flow& flow = flows_[j];
-      const double weight = flow.weight;
-      const bool at_cap = level * weight >= flow.cap * (1.0 - 1e-12);
-      bool frozen = at_cap;
-      for (const PortLoad& load : Loads(flow)) {
-        if (!ports_[load.port].in_component) continue;
-        frozen =
-            frozen || level * usage_[load.port] >= std::max(0.0, spare_[load.port]) * (1.0 - 1e-12);
-      }
-      if (frozen) {
-        // Exactly the cap: a rounding error below it would be cut to the grid.
-        new_rate_[j] = at_cap ? flow.cap : level * weight;
-      } else {
-        still_open.push_back(j);
-      }
-    }
-    QUADRILLE_CHECK(still_open.size() < open.size(), "max-min filling froze none of {} flows",
-                    open.size());
-    for (FlowIndex j : open) {
-      if (std::binary_search(still_open.begin(), still_open.end(), j)) continue;
-      for (const PortLoad& load : Loads(flows_[j])) {
-        if (ports_[load.port].in_component) spare_[load.port] -= load.load * new_rate_[j];
-      }
-    }
-    open = std::move(still_open);
+  std::sort(moving_.begin(), moving_.end());
+  for (PortIndex p : touched_) {
+    Port& port = ports_[p];
+    port.spare = Free(port);
+    port.full = false;
+    port.top = 0.0;
   }
+  open_ = moving_;
+  while (!open_.empty()) {
+    for (PortIndex p : touched_) ports_[p].slope = 0.0;
+    double level = 1e300;
+    for (FlowIndex j : open_) {
+      const Flow& flow = flows_[j];
+      level = std::min(level, flow.cap / flow.weight);
+      for (const PortLoad& load : Loads(flow)) ports_[load.port].slope += load.load * flow.weight;
+    }
+    for (PortIndex p : touched_) {
+      const Port& port = ports_[p];
+      if (port.slope > 0.0) level = std::min(level, std::max(0.0, port.spare) / port.slope);
+    }
+    for (PortIndex p : touched_) {
+      Port& port = ports_[p];
+      port.full = port.full || (port.slope > 0.0 &&
+                                level * port.slope >= std::max(0.0, port.spare) * (1.0 - 1e-12));
+    }
+    const std::size_t before = open_.size();
+    std::erase_if(open_, [&](FlowIndex j) { return Freeze(flows_[j], level); });
+    QUADRILLE_CHECK(open_.size() < before, "max-min filling froze none of {} flows", before);
+  }
+}
+
+// Gives a flow its share if it can have no more than `level`.
+bool FluidNetwork::Freeze(Flow& flow, double level) {
+  const bool at_cap = level * flow.weight >= flow.cap * (1.0 - 1e-12);
+  flow.bottleneck = kNowhere;
+  for (const PortLoad& load : Loads(flow)) {
+    if (!at_cap && ports_[load.port].full) flow.bottleneck = load.port;
+  }
+  if (!at_cap && flow.bottleneck == kNowhere) return false;
+  // Exactly the cap: a rounding error below it would be cut to the grid.
+  flow.share = at_cap ? flow.cap : level * flow.weight;
+  for (const PortLoad& load : Loads(flow)) {
+    Port& port = ports_[load.port];
+    port.spare -= load.load * flow.share;
+    port.top = level;
+  }
+  return true;
+}
+
+// Moves the flows that the shares of the moving ones leave without a bottleneck, or with too much.
+// Returns whether there were any.
+bool FluidNetwork::Spread() {
+  const std::size_t moving = moving_.size();
+  const std::size_t touched = touched_.size();
+  for (std::size_t i = 0; i < touched; ++i) {
+    const PortIndex p = touched_[i];
+    const Port& port = ports_[p];
+    if (!port.full && port.holds == 0) continue;
+    const bool holds = port.spare <= kTolerance * port.capacity;
+    for (FlowIndex j : port.flows) {
+      const Flow& flow = flows_[j];
+      if (flow.moving) continue;
+      const double level = flow.share / flow.weight;
+      const bool too_much = port.full && level > port.top * (1.0 + kTolerance);
+      const bool let_go = flow.bottleneck == p && (!holds || port.top > level * (1.0 + kTolerance));
+      if (too_much || let_go) Move(j);
+    }
+  }
+  return moving_.size() > moving;
 }
 
 void FluidNetwork::Solve(TimePoint now, const std::function<void(FlowIndex)>& changed) {
-  CollectComponent();
-  Fill();
-  for (FlowIndex j : component_) {
+  MoveDirty();
+  do Fill();
+  while (Spread());
+  for (FlowIndex j : moving_) {
     Flow& flow = flows_[j];
-    flow.in_component = false;
-    const double rate = new_rate_[j] >= flow.cap ? flow.cap : OnGrid(new_rate_[j]);
+    flow.moving = false;
+    if (flow.bottleneck != kNowhere) ++ports_[flow.bottleneck].holds;
+    for (const PortLoad& load : Loads(flow)) {
+      Port& port = ports_[load.port];
+      port.used += Units(flow.share * load.load);
+      port.touched = false;
+    }
+    const double rate = flow.bottleneck == kNowhere ? flow.cap : OnGrid(flow.share);
     if (rate == flow.rate) continue;
     flow.remaining -= flow.rate * ToSeconds(now - flow.updated);
     flow.remaining = std::max(flow.remaining, 0.0);
@@ -211,7 +266,8 @@ void FluidNetwork::Solve(TimePoint now, const std::function<void(FlowIndex)>& ch
     flow.rate = rate;
     changed(j);
   }
-  for (PortIndex p : component_ports_) ports_[p].in_component = false;
+  moving_.clear();
+  touched_.clear();
 }
 
 TimePoint FluidNetwork::FinishTime(FlowIndex flow) const {

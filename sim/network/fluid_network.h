@@ -7,16 +7,13 @@
 // connections.
 //
 // Almost always nothing is shared beyond its capacity; then a transfer runs at its cap and no
-// equation is solved: a port whose demand at full caps fits its capacity cannot constrain anybody.
-// Solving touches only the sets connected through overloaded ports.
-//
-// Invariants: (1) rates never exceed caps and never overload a port by more than rounding; (2)
-// rates are multiples of 1 KiB/s, so that machines agree; (3) demand_[p] is the exact integer sum
-// over active sets of round(B_j c_jp).
+// equation is solved. Where something is, only the transfers that one start or end can move are
+// solved anew (fluid_network.cc).
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -37,10 +34,11 @@ class FluidNetwork {
  public:
   explicit FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t flows);
 
-  // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied.
-  // REQUIRES: loads and the capacities of their ports above zero (a port without capacity, which
-  // would starve the flow, is the caller's to report). `tightest` is what fairness goes by, of one
-  // real transfer where the flow stands for several; 0: the largest of `loads`.
+  // Declares what flow `flow` loads; done once per group, outside the run. The loads are copied;
+  // ports that can never be full are best left out. REQUIRES: loads and the capacities of their
+  // ports above zero (a port without capacity, which would starve the flow, is the caller's to
+  // report). `tightest` is what fairness goes by, of one real transfer where the flow stands for
+  // several; 0: the largest of `loads`.
   void Describe(FlowIndex flow, std::span<const PortLoad> loads, double tightest = 0.0);
 
   // Begins moving `work` at no more than `cap`. Returns true when some port is now overloaded, i.e.
@@ -70,42 +68,53 @@ class FluidNetwork {
   [[nodiscard]] std::size_t active_flows() const { return active_flows_; }
 
  private:
+  static constexpr PortIndex kNowhere = std::numeric_limits<PortIndex>::max();
+
   struct Flow {
     std::uint32_t load_begin = 0;
     std::uint32_t load_count = 0;
+    PortIndex bottleneck = kNowhere;  // the full port that holds it; nowhere: it runs at its cap
     bool active = false;
-    bool in_component = false;
+    bool moving = false;  // solved anew
     double weight = 1.0;  // 1 / tightest load
     double cap = 0.0;
-    double rate = 0.0;
+    double share = 0.0;      // as solved
+    double rate = 0.0;       // the share on the grid
     double remaining = 0.0;  // at `updated`
     TimePoint updated;
   };
   struct Port {
     double capacity = 0.0;
-    std::int64_t demand = 0;
+    std::int64_t used = 0;    // by shares, in units of kUnit
+    std::uint32_t holds = 0;  // flows whose bottleneck it is
+    // Scratch of one solve.
+    bool touched = false;
+    bool full = false;             // of moving flows
+    double spare = 0.0;            // for moving flows
+    double slope = 0.0;            // what they take for each unit of their level
+    double top = 0.0;              // the highest level of a moving flow
     std::vector<FlowIndex> flows;  // active ones
-    bool in_component = false;
   };
 
   [[nodiscard]] std::span<const PortLoad> Loads(const Flow& flow) const;
-  [[nodiscard]] bool Overloaded(const Port& port) const;
-  void AddFlow(FlowIndex flow);
-  void CollectComponent();
+  [[nodiscard]] static double Free(const Port& port);
+  [[nodiscard]] static bool Overloaded(const Port& port);
+  void Move(FlowIndex flow);
+  void MoveDirty();
   void Fill();
+  bool Freeze(Flow& flow, double level);
+  bool Spread();
 
   std::vector<Flow> flows_;
   std::vector<Port> ports_;
   std::vector<PortLoad> loads_;
-  std::vector<PortIndex> dirty_;
-  std::vector<FlowIndex> dirty_flows_;  // whose caps changed
+  std::vector<PortIndex> dirty_;        // hold flows, and something changed there
+  std::vector<FlowIndex> dirty_flows_;  // of another cap, or that do not fit
   std::size_t active_flows_ = 0;
   // Scratch of one solve.
-  std::vector<FlowIndex> component_;
-  std::vector<PortIndex> component_ports_;
-  std::vector<double> new_rate_;
-  std::vector<double> spare_;
-  std::vector<double> usage_;
+  std::vector<FlowIndex> moving_;
+  std::vector<PortIndex> touched_;
+  std::vector<FlowIndex> open_;
 };
 
 // Max-min rates of a whole system by the definition, slowly: the oracle of the tests. `caps` per

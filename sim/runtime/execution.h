@@ -124,6 +124,9 @@ class Executor {
   void PrepareRanks();
   void PrepareGroups();
   void PrepareNetwork();
+  void DescribeFlows(const std::vector<BytesPerSecond>& capacities,
+                     std::vector<std::vector<network::PortLoad>>& loads,
+                     const std::vector<double>& tightest);
   void PrepareFaults();
   void PrepareChunks();
   [[nodiscard]] std::vector<BytesPerSecond> PortCapacities() const;

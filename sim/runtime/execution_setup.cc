@@ -171,20 +171,37 @@ void Executor::PrepareNetwork() {
       capacities.push_back(edge.capacity);
     }
   }
-  // A port whose groups all fit at full caps can never throttle anybody.
+  DescribeFlows(capacities, loads, tightest);
+  if (endpoint_ports < capacities.size() && !machine_.fabric_windows.empty()) UpdateFabric();
+}
+
+// A port whose groups all fit at full caps, even when all that thins it holds at once, can never
+// throttle anybody: no flow names it, and one that names no port is no fluid.
+void Executor::DescribeFlows(const std::vector<BytesPerSecond>& capacities,
+                             std::vector<std::vector<network::PortLoad>>& loads,
+                             const std::vector<double>& tightest) {
   std::vector<double> demand(capacities.size(), 0.0);
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
     const double cap = FastestTransfer(program_, machine_.costs, g).value();
     for (const network::PortLoad& load : loads[g]) demand[load.port] += cap * load.load;
   }
-  network_ = network::FluidNetwork(capacities, groups_.size());
-  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    network_.Describe(g, loads[g], tightest[g]);
-    for (const network::PortLoad& load : loads[g]) {
-      groups_[g].fluid = groups_[g].fluid || demand[load.port] > capacities[load.port].value();
+  std::vector<double> least;
+  for (BytesPerSecond capacity : capacities) least.push_back(capacity.value());
+  for (const Fault& fault : faults_) {
+    if (fault.perturbation == nullptr) continue;
+    const double factor = std::min(1.0, fault.perturbation->factor.value());
+    for (std::uint32_t rank : fault.ranks) {
+      for (std::uint32_t port = 0; port < 4; ++port) least[4 * rank + port] *= factor;
     }
   }
-  if (endpoint_ports < capacities.size() && !machine_.fabric_windows.empty()) UpdateFabric();
+  network_ = network::FluidNetwork(capacities, groups_.size());
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    std::erase_if(loads[g], [&](const network::PortLoad& load) {
+      return demand[load.port] <= least[load.port] * (1.0 + 1e-12);
+    });
+    network_.Describe(g, loads[g], tightest[g]);
+    groups_[g].fluid = groups_[g].fluid || !loads[g].empty();
+  }
 }
 
 // Of each rank: NVLink out and in, NIC out and in.
