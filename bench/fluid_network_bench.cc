@@ -7,14 +7,18 @@
 //   port     all flows on one port: one bottleneck, one round
 //   chain    flow j on ports j and j + 1 with rising capacities: as many bottlenecks as flows, the
 //            worst case of progressive filling
+//   hashed   every flow on eight of half as many ports, by hash: what ECMP makes of a fabric; most
+//            flows are connected, and a change moves a few of them
 // Uncontended is the same exchange where every flow fits at its cap and no equation is solved.
 // The naive solver, the tests' oracle, is shown beside for the chain.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
+#include "sim/base/counter_rng.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/network/fluid_network.h"
@@ -64,6 +68,20 @@ struct Chain {
   }
 };
 
+struct Hashed {
+  static System Make(std::size_t flows) {
+    System system;
+    system.capacities.assign(flows / 2, BytesPerSecond(200e9));
+    for (std::size_t j = 0; j < flows; ++j) {
+      std::map<PortIndex, double> loads;
+      for (int i = 0; i < 8; ++i) loads[Port(Hash(j, i) % (flows / 2))] += 0.5;
+      system.loads.emplace_back();
+      for (const auto& [port, load] : loads) system.loads.back().push_back({port, load});
+    }
+    return system;
+  }
+};
+
 struct Uncontended {
   static System Make(std::size_t flows) {
     System system;
@@ -100,6 +118,7 @@ BENCHMARK(Exchange<Uncontended>)->RangeMultiplier(10)->Range(10, 100'000);
 BENCHMARK(Exchange<Pairs>)->RangeMultiplier(10)->Range(10, 100'000);
 BENCHMARK(Exchange<OnePort>)->RangeMultiplier(10)->Range(10, 10'000);
 BENCHMARK(Exchange<Chain>)->RangeMultiplier(10)->Range(10, 1'000);
+BENCHMARK(Exchange<Hashed>)->RangeMultiplier(10)->Range(10, 1'000);
 
 void NaiveChain(benchmark::State& state) {
   const auto flows = static_cast<std::size_t>(state.range(0));

@@ -51,6 +51,25 @@ BENCHMARK_CAPTURE(WholeJob, folded, false, "192", "1536")->Unit(benchmark::kMill
 BENCHMARK_CAPTURE(WholeJob, unfolded_16_microbatches, true, "16", "128")
     ->Unit(benchmark::kMillisecond);
 
+// Hashed routes through a fabric of 1:7 between pods: no two ranks are alike, and their transfers
+// meet on links that few others share.
+void HashedFabric(benchmark::State& state) {
+  const std::string data = std::to_string(state.range(0) / 128);
+  const std::string batch = std::to_string(state.range(0) / 8);
+  const scenario::Scenario scenario = LoadRun(
+      "llama3-405b-16384xh100",
+      {"network.fidelity=flow", "network.routing=ecmp", "gpus=" + std::to_string(state.range(0)),
+       "parallel.data=" + data, "training.global_batch=" + batch});
+  std::int64_t operations = 0;
+  for (auto _ : state) {
+    const Result<Simulation> simulation = Simulate(scenario, {});
+    if (!simulation) Stop(simulation.error());
+    operations += simulation->report.operations;
+  }
+  state.SetItemsProcessed(operations);
+}
+BENCHMARK(HashedFabric)->Arg(512)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
+
 void LoadScenarioFile(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(ReferenceJob({}).hash);
 }

@@ -19,14 +19,18 @@ namespace quadrille::simulate {
   std::abort();
 }
 
-// The shipped run with overrides.
-inline scenario::Scenario ReferenceJob(std::vector<std::string> overrides) {
+// A shipped run with overrides.
+inline scenario::Scenario LoadRun(const char* run, std::vector<std::string> overrides) {
   scenario::LoadOptions options;
   options.shipped_directory = scenario::ShippedDirectory("");
   options.overrides = std::move(overrides);
-  auto scenario = scenario::LoadScenario("llama3-405b-1024xh100-bf16", options);
+  auto scenario = scenario::LoadScenario(run, options);
   if (!scenario) Stop(scenario.error());
   return *std::move(scenario);
+}
+
+inline scenario::Scenario ReferenceJob(std::vector<std::string> overrides) {
+  return LoadRun("llama3-405b-1024xh100-bf16", std::move(overrides));
 }
 
 // TP 8 x PP 8 x CP 2 x DP from 128 ranks on; 16 ranks are TP 2 x PP 8. Eight microbatches.

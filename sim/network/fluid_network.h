@@ -73,6 +73,8 @@ class FluidNetwork {
   struct Flow {
     std::uint32_t load_begin = 0;
     std::uint32_t load_count = 0;
+    std::uint32_t tight_begin = 0;  // of its loads in tight_loads_, while it moves
+    std::uint32_t tight_count = 0;
     PortIndex bottleneck = kNowhere;  // the full port that holds it; nowhere: it runs at its cap
     bool active = false;
     bool moving = false;  // solved anew
@@ -83,36 +85,50 @@ class FluidNetwork {
     double remaining = 0.0;  // at `updated`
     TimePoint updated;
   };
-  struct Port {
+  struct Use {
+    FlowIndex flow = 0;
+    double load = 0.0;
+  };
+  // One cache line: what a start or an end looks at.
+  struct alignas(64) Port {
     double capacity = 0.0;
-    std::int64_t used = 0;    // by shares, in units of kUnit
+    std::int64_t demand = 0;  // at full caps
+    std::int64_t used = 0;    // by shares, in units of 1 / kUnitsPerByte; of tight ports
+    std::vector<Use> flows;   // active ones, in any order
     std::uint32_t holds = 0;  // flows whose bottleneck it is
-    // Scratch of one solve.
-    bool touched = false;
-    bool full = false;             // of moving flows
-    double spare = 0.0;            // for moving flows
-    double slope = 0.0;            // what they take for each unit of their level
-    double top = 0.0;              // the highest level of a moving flow
-    std::vector<FlowIndex> flows;  // active ones
+    bool touched = false;     // by a flow that moves
+  };
+  // Of a touched port, while it is filled.
+  struct Level {
+    double spare = 0.0;  // for moving flows
+    double slope = 0.0;  // what they take for each unit of their level
+    double top = 0.0;    // the highest level of a moving flow
+    bool full = false;   // of moving flows
   };
 
   [[nodiscard]] std::span<const PortLoad> Loads(const Flow& flow) const;
+  [[nodiscard]] std::span<const PortLoad> TightLoads(const Flow& flow) const;
   [[nodiscard]] static double Free(const Port& port);
   [[nodiscard]] static bool Overloaded(const Port& port);
+  void UpdateTight(PortIndex port);
   void Move(FlowIndex flow);
   void MoveDirty();
   void Fill();
   bool Freeze(Flow& flow, double level);
   bool Spread();
+  void MoveConnected();
 
   std::vector<Flow> flows_;
   std::vector<Port> ports_;
+  std::vector<Level> levels_;        // by port
+  std::vector<std::uint8_t> tight_;  // by port: demand exceeds capacity
   std::vector<PortLoad> loads_;
   std::vector<PortIndex> dirty_;        // hold flows, and something changed there
   std::vector<FlowIndex> dirty_flows_;  // of another cap, or that do not fit
   std::size_t active_flows_ = 0;
   // Scratch of one solve.
   std::vector<FlowIndex> moving_;
+  std::vector<PortLoad> tight_loads_;
   std::vector<PortIndex> touched_;
   std::vector<FlowIndex> open_;
 };

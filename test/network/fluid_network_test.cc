@@ -78,6 +78,68 @@ System RandomSystem(std::uint64_t seed) {
   return system;
 }
 
+// As hashed routes make it: many equal ports, and flows that load a few of them each, some of them
+// dozens; most are connected at any time.
+System HashedSystem(std::uint64_t seed) {
+  System system;
+  system.capacities.assign(24, 50.0 * kGigabyte);
+  for (std::uint64_t j = 0; j < 40; ++j) {
+    system.caps.push_back((Hash(seed, 3, j) % 4 == 0 ? 20.0 : 48.0) * kGigabyte);
+    const std::uint64_t count = Hash(seed, 4, j) % 5 == 0 ? 12 : 1 + Hash(seed, 5, j) % 3;
+    std::map<PortIndex, double> loads;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      loads[static_cast<PortIndex>(Hash(seed, 6, j, i) % 24)] += 0.5;
+    }
+    system.loads.emplace_back();
+    for (const auto& [port, load] : loads) system.loads.back().push_back({port, load});
+  }
+  return system;
+}
+
+// Flow j on ports j and j + 1, of rising capacity: each bottleneck hangs on the one before.
+System ChainSystem(std::size_t flows) {
+  System system;
+  for (std::size_t p = 0; p <= flows; ++p) {
+    system.capacities.push_back((40.0 + static_cast<double>(p)) * kGigabyte);
+  }
+  for (std::size_t j = 0; j < flows; ++j) {
+    const auto port = static_cast<PortIndex>(j);
+    system.loads.push_back({{port, 1.0}, {port + 1, 1.0}});
+  }
+  system.caps.assign(flows, 48.0 * kGigabyte);
+  return system;
+}
+
+// Lets flows come and go at random and checks every rate after every change: against the naive
+// solver to within the grid, and exactly against a network where the same flows start at once.
+void ExpectSameAsAfresh(const System& system, std::uint64_t seed, std::uint64_t steps) {
+  FluidNetwork network = Network(system.capacities, system.loads);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const auto flow = static_cast<FlowIndex>(Hash(seed, 10, step) % system.caps.size());
+    const BytesPerSecond cap(system.caps[flow]);
+    const bool solve =
+        network.Active(flow) ? network.Finish(flow) : network.Start(flow, 1e12, cap, TimePoint());
+    if (solve) network.Solve(TimePoint(), [](FlowIndex) {});
+    std::vector<FlowIndex> active;
+    std::vector<double> caps;
+    Loads loads;
+    for (FlowIndex j = 0; j < system.caps.size(); ++j) {
+      if (!network.Active(j)) continue;
+      active.push_back(j);
+      caps.push_back(system.caps[j]);
+      loads.push_back(system.loads[j]);
+    }
+    const std::vector<double> naive = NaiveMaxMin(system.capacities, caps, loads);
+    const std::vector<double> afresh =
+        SolvedRates(system.capacities, system.caps, system.loads, active);
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const double rate = network.Rate(active[i]).value();
+      ASSERT_NEAR(rate, naive[i], 1024.0 + 1e-6 * naive[i]) << seed << ' ' << step << ' ' << i;
+      ASSERT_EQ(rate, afresh[active[i]]) << seed << ' ' << step << ' ' << i;
+    }
+  }
+}
+
 // Runs every flow of `work` to its end as the executor does; returns finish times.
 std::vector<TimePoint> RunToEnd(const std::vector<double>& capacities,
                                 const std::vector<double>& caps, const std::vector<double>& work,
@@ -128,32 +190,15 @@ TEST(FluidNetwork, EqualsTheNaiveSolverOnRandomSystems) {
 }
 
 TEST(FluidNetwork, StaysEqualToTheNaiveSolverWhileFlowsComeAndGo) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const System system = RandomSystem(seed);
-    FluidNetwork network = Network(system.capacities, system.loads);
-    for (std::uint64_t step = 0; step < 30; ++step) {
-      const auto flow = static_cast<FlowIndex>(Hash(seed, 10, step) % system.caps.size());
-      const bool solve = network.Active(flow)
-                             ? network.Finish(flow)
-                             : network.Start(flow, kGigabyte * 1e3,
-                                             BytesPerSecond(system.caps[flow]), TimePoint());
-      if (solve) network.Solve(TimePoint(), [](FlowIndex) {});
-      std::vector<double> caps;
-      Loads loads;
-      std::vector<FlowIndex> active;
-      for (FlowIndex j = 0; j < system.caps.size(); ++j) {
-        if (!network.Active(j)) continue;
-        active.push_back(j);
-        caps.push_back(system.caps[j]);
-        loads.push_back(system.loads[j]);
-      }
-      const std::vector<double> expected = NaiveMaxMin(system.capacities, caps, loads);
-      for (std::size_t i = 0; i < active.size(); ++i) {
-        EXPECT_NEAR(network.Rate(active[i]).value(), expected[i], 1024.0 + 1e-6 * expected[i])
-            << seed << ' ' << step << ' ' << active[i];
-      }
-    }
-  }
+  for (std::uint64_t seed = 0; seed < 200; ++seed) ExpectSameAsAfresh(RandomSystem(seed), seed, 30);
+}
+
+TEST(FluidNetwork, StaysEqualToTheNaiveSolverUnderHashedRoutes) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) ExpectSameAsAfresh(HashedSystem(seed), seed, 80);
+}
+
+TEST(FluidNetwork, StaysEqualToTheNaiveSolverWhereAChangeRunsDownAChain) {
+  ExpectSameAsAfresh(ChainSystem(30), 1, 90);
 }
 
 TEST(FluidNetwork, StaysEqualToTheNaiveSolverWhenCapsAndCapacitiesChange) {
