@@ -47,8 +47,9 @@ double OnGrid(double share) {
   return std::max(1.0, std::floor(share / kRateGrid + 0.01)) * kRateGrid;
 }
 
+// Cut, which is one instruction; the same load at the same share always gives the same number.
 std::int64_t Units(double bytes_per_second) {
-  return static_cast<std::int64_t>(bytes_per_second * kUnitsPerByte + 0.5);
+  return static_cast<std::int64_t>(bytes_per_second * kUnitsPerByte);
 }
 
 double TightestLoad(std::span<const PortLoad> loads) {

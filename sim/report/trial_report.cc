@@ -48,6 +48,7 @@ std::string RefusalText(const std::vector<LeftOutTrial>& refused) {
     if (reason.count++ == 0) reason.example = trial.reason;
   }
   std::vector<Reason> reasons;
+  reasons.reserve(by_shape.size());
   for (const auto& [shape, reason] : by_shape) reasons.push_back(reason);
   std::stable_sort(reasons.begin(), reasons.end(),
                    [](const Reason& a, const Reason& b) { return a.count > b.count; });
