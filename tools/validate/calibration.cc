@@ -59,6 +59,10 @@ bool Touches(const FittedConstant& constant, const StepOutcome& row) {
   if (constant.kind == ConstantKind::kOwnerBroadcast) {
     return row.stack == constant.owner && row.scenario->host.owner_broadcast.count() > 0;
   }
+  if (constant.kind == ConstantKind::kFixedStep) {
+    // The resolver gives replayed graphs none, whatever the stack.
+    return row.stack == constant.owner && !row.scenario->host.cuda_graphs;
+  }
   if (!IsOfGpu(constant.kind)) return row.stack == constant.owner;
   if (row.scenario->gpu.name != constant.owner) return false;
   if (constant.kind == ConstantKind::kAlibiAttention) {
