@@ -12,8 +12,13 @@
 // 2401.10241, table 1: M_W). FP8 keeps one copy of a linear layer's input in the narrow format, and
 // the attention output in 16 bits besides, which attention's own backward reads.
 //
-// Workspaces are the largest of the phases of a pass, each the sum of the temporaries that live
-// together in it.
+// A piece is a row of parts: norm, projection, core attention, and so on. Each states the highest
+// level that memory reaches while it runs, temporaries included, above the level at which it
+// begins. `Then` puts one behind another. Forward: a part begins with what those before it have
+// stored. Backward: the parts run in reverse, and each begins without what those behind it have
+// released. So an MLP's gathered tensors do not meet all that the MLP stored:
+// 1. the peak of a pass is at least what it leaves behind, and at least each part's own;
+// 2. whatever is recomputed is there as a whole before its backward begins.
 
 #include <algorithm>
 
@@ -32,19 +37,39 @@ struct Tally {
   double until_input = 0.0;
   double until_weight = 0.0;
   double held = 0.0;
-  double forward_workspace = 0.0;
-  double backward_workspace = 0.0;
+  double forward_peak = 0.0;         // above the begin of F, what it stores included
+  double forward_alone = 0.0;        // the same of an F that keeps nothing beyond its parts
+  double backward_peak = 0.0;        // above the begin of B
+  double input_gradient_peak = 0.0;  // above the begin of I, what it holds included
 
-  void Add(const Tally& other) {
-    until_input += other.until_input;
-    until_weight += other.until_weight;
-    held += other.held;
-    forward_workspace = std::max(forward_workspace, other.forward_workspace);
-    backward_workspace = std::max(backward_workspace, other.backward_workspace);
+  [[nodiscard]] double stored() const { return until_input + until_weight; }
+
+  // REQUIRES: until_input, until_weight and held are final.
+  void Peaks(double forward_temporaries, double backward_temporaries) {
+    forward_peak = stored() + forward_temporaries;
+    forward_alone = forward_peak;
+    backward_peak = backward_temporaries;
+    input_gradient_peak = std::max(backward_temporaries, held - until_input);
+  }
+  void Then(const Tally& next) {
+    forward_peak = std::max(forward_peak, stored() + next.forward_peak);
+    forward_alone = std::max(forward_alone, next.forward_alone);
+    backward_peak = std::max(next.backward_peak, backward_peak - next.stored());
+    input_gradient_peak =
+        std::max(next.input_gradient_peak, input_gradient_peak - next.until_input + next.held);
+    until_input += next.until_input;
+    until_weight += next.until_weight;
+    held += next.held;
+  }
+  void LiveBeside(double bytes) {
+    backward_peak += bytes;
+    input_gradient_peak += bytes;
   }
   // Nothing is stored: it is all made again in the backward, and what W reads stays until then.
   void Recompute() {
-    backward_workspace += until_input + until_weight;
+    backward_peak = std::max(forward_peak, stored() + backward_peak);
+    input_gradient_peak = std::max(forward_peak, stored() + input_gradient_peak);
+    forward_peak = forward_alone;
     held += until_weight;
     until_input = 0.0;
     until_weight = 0.0;
@@ -82,18 +107,28 @@ double ActivationInputs(const Shard& shard, double width) {
   return shard.config.gated() ? 2.0 * width : width;
 }
 
-Tally NormTally(const Shard& shard, bool output_feeds_linear) {
+double NormOutput(const Shard& shard, bool feeds_linear) {
+  const Sizes sizes(shard);
+  return (feeds_linear ? sizes.narrow : sizes.wide) * sizes.hidden * sizes.own;
+}
+
+// The 16-bit weight gradient that a GEMM writes where it does not add into the main one.
+double WeightGradient(const Shard& shard, double weights) {
+  return shard.execution.fusions.gradient_accumulation ? 0.0 : shard.wide_bytes * weights;
+}
+
+// What the reader of a recomputed norm makes again before its own backward.
+double RemadeNormOutput(const Shard& shard, bool feeds_linear) {
+  return RecomputesNorm(shard.execution) ? NormOutput(shard, feeds_linear) : 0.0;
+}
+
+Tally NormTally(const Shard& shard, bool feeds_linear) {
   const Sizes sizes(shard);
   Tally tally;
   tally.until_input = sizes.wide * sizes.hidden * sizes.own;
-  const double output =
-      (output_feeds_linear ? sizes.narrow : sizes.wide) * sizes.hidden * sizes.own;
-  if (RecomputesNorm(shard.execution)) {
-    tally.backward_workspace = output;
-    tally.held = output;
-  } else {
-    tally.until_weight = output;
-  }
+  const double output = NormOutput(shard, feeds_linear);
+  if (!RecomputesNorm(shard.execution)) tally.until_weight = output;
+  tally.Peaks(RemadeNormOutput(shard, feeds_linear), 0.0);
   return tally;
 }
 
@@ -102,6 +137,8 @@ Tally ScoresTally(const Shard& shard) {
   const Sizes sizes(shard);
   if (shard.execution.attention != AttentionBackend::kUnfused) {
     tally.until_input = 4.0 * static_cast<double>(shard.heads) * sizes.tokens;
+    // Flash attention accumulates the gradient of Q in fp32.
+    tally.Peaks(0.0, 4.0 * sizes.query);
     if (RecomputesCoreAttention(shard.execution)) tally.Recompute();
     return tally;
   }
@@ -110,34 +147,9 @@ Tally ScoresTally(const Shard& shard) {
   // Softmax output; with dropout its result and mask as well.
   tally.until_input =
       scores * (shard.execution.dropout > 0.0 ? 2.0 * sizes.wide + 1.0 : sizes.wide);
-  tally.forward_workspace = scores * sizes.wide;
-  tally.backward_workspace = 2.0 * scores * sizes.wide;
+  tally.Peaks(scores * sizes.wide, 2.0 * scores * sizes.wide);
   if (RecomputesCoreAttention(shard.execution)) tally.Recompute();
   return tally;
-}
-
-// Q, K and V, and what makes them besides the layer's normalised input.
-Tally QkvTally(const Shard& shard) {
-  const Sizes sizes(shard);
-  Tally qkv;
-  qkv.until_input = sizes.wide * (sizes.query + sizes.key_value);
-  qkv.forward_workspace = sizes.gathered + sizes.wide * (sizes.query + sizes.key_value);
-  qkv.held = sizes.narrow * (sizes.query + sizes.key_value);
-  if (shard.config.qk_norm) {
-    qkv.until_input += sizes.wide * static_cast<double>(shard.heads + shard.kv_heads) *
-                       shard.qk_head_dim * sizes.tokens;
-  }
-  if (!shard.config.latent.enabled()) return qkv;
-  const LatentAttention& latent = shard.config.latent;
-  qkv.until_weight += sizes.narrow * (latent.query_rank + latent.kv_rank) * sizes.own;
-  if (RecomputesLatentUpProjection(shard.execution)) qkv.Recompute();
-  const double down =
-      static_cast<double>(latent.query_rank + latent.kv_rank) + latent.rope_head_dim;
-  Tally compressed;
-  compressed.until_input = sizes.wide * down * sizes.own;
-  compressed.held = sizes.narrow * down * sizes.own;
-  qkv.Add(compressed);
-  return qkv;
 }
 
 double ContextBuffers(const Shard& shard, bool backward) {
@@ -155,104 +167,178 @@ double ContextBuffers(const Shard& shard, bool backward) {
   return 0.0;
 }
 
-Tally AttentionTally(const Shard& shard) {
+// From the layer's normalised input to Q, K and V before their rotation. `remade`: bytes of that
+// input where it is recomputed; `partial_sum`: of a whole row before it is reduced over TP.
+Tally ProjectionTally(const Shard& shard, double remade, double partial_sum) {
   const Sizes sizes(shard);
-  Tally tally = QkvTally(shard);
-  tally.Add(ScoresTally(shard));
-  if (shard.execution.narrow_storage.attention_output) {
-    tally.until_weight += kNarrowAttentionOutputBytes * sizes.output;
-  } else {
-    if (shard.quantization.enabled) tally.until_input += sizes.wide * sizes.output;
-    tally.until_weight += sizes.narrow * sizes.output;
+  const double qkv = sizes.wide * (sizes.query + sizes.key_value);
+  const LatentAttention& latent = shard.config.latent;
+  Tally tally;
+  if (shard.config.qk_norm) {
+    tally.until_input = sizes.wide * static_cast<double>(shard.heads + shard.kv_heads) *
+                        shard.qk_head_dim * sizes.tokens;
   }
-  tally.held += sizes.narrow * sizes.hidden * sizes.tokens;
+  tally.held = sizes.narrow * (sizes.query + sizes.key_value);
+  if (!latent.enabled()) {
+    tally.held += remade;
+    const double weights =
+        sizes.hidden * (sizes.query + sizes.key_value) / std::max(sizes.tokens, 1.0);
+    tally.Peaks(sizes.gathered + qkv,
+                remade + qkv + sizes.gathered + partial_sum + WeightGradient(shard, weights));
+    return tally;
+  }
+  tally.until_weight = sizes.narrow * (latent.query_rank + latent.kv_rank) * sizes.own;
+  tally.Peaks(sizes.gathered + qkv, qkv + sizes.gathered + partial_sum);
+  if (RecomputesLatentUpProjection(shard.execution)) tally.Recompute();
+  const double down =
+      static_cast<double>(latent.query_rank + latent.kv_rank) + latent.rope_head_dim;
+  Tally compressed;
+  compressed.until_input = sizes.wide * down * sizes.own;
+  compressed.held = sizes.narrow * down * sizes.own + remade;
+  compressed.Peaks(0.0, remade + sizes.wide * (down + sizes.hidden) * sizes.own);
+  compressed.Then(tally);
+  return compressed;
+}
+
+Tally CoreAttentionTally(const Shard& shard) {
+  const Sizes sizes(shard);
+  const double qkv = sizes.wide * (sizes.query + sizes.key_value);
+  const double output = sizes.wide * sizes.output;
+  const bool remakes =
+      shard.config.latent.enabled() && RecomputesLatentUpProjection(shard.execution);
+  const Tally scores = ScoresTally(shard);
+  Tally tally;
+  tally.until_input = scores.until_input + (remakes ? 0.0 : qkv);
+  if (shard.execution.narrow_storage.attention_output) {
+    tally.until_weight = kNarrowAttentionOutputBytes * sizes.output;
+  } else {
+    if (shard.quantization.enabled) tally.until_input += output;
+    tally.until_weight = sizes.narrow * sizes.output;
+  }
+  tally.Peaks(0.0, output + qkv + (remakes ? qkv : 0.0) + ContextBuffers(shard, true) +
+                       scores.backward_peak);
+  // The rotation writes Q, K and V anew.
+  tally.forward_peak =
+      std::max(2.0 * qkv, tally.stored() - scores.until_input + (remakes ? qkv : 0.0) +
+                              ContextBuffers(shard, false) + scores.forward_peak);
+  tally.forward_alone = tally.forward_peak;
+  return tally;
+}
+
+Tally AttentionTally(const Shard& shard, double remade) {
+  const Sizes sizes(shard);
   const double partial_sum =
       shard.gathers || shard.reduces ? sizes.wide * sizes.hidden * sizes.tokens : 0.0;
-  const double qkv = sizes.wide * (sizes.query + sizes.key_value);
-  tally.forward_workspace = std::max({tally.forward_workspace, ContextBuffers(shard, false),
-                                      partial_sum + sizes.wide * sizes.hidden * sizes.own});
-  // Output projection; attention with an fp32 accumulator of dQ; QKV.
-  const double recomputed = tally.backward_workspace;
-  tally.backward_workspace =
-      recomputed +
-      std::max({sizes.gathered + sizes.wide * sizes.output,
-                sizes.wide * sizes.output + qkv + 4.0 * sizes.query + ContextBuffers(shard, true),
-                qkv + sizes.gathered + partial_sum});
+  Tally tally = ProjectionTally(shard, remade, partial_sum);
+  tally.Then(CoreAttentionTally(shard));
+  Tally output;
+  output.held = sizes.narrow * sizes.hidden * sizes.tokens;
+  output.Peaks(
+      partial_sum + sizes.wide * sizes.hidden * sizes.own,
+      sizes.gathered + sizes.wide * sizes.output +
+          WeightGradient(shard, sizes.hidden * sizes.output / std::max(sizes.tokens, 1.0)));
+  tally.Then(output);
   return tally;
 }
 
 // One MLP over `rows` rows of `width`; `own_input`: bytes of its input as stored, 0 where the norm
-// counts it.
-Tally MlpTally(const Shard& shard, double rows, double width, double gathered, double own_input) {
+// counts it; `remade`: of that input where it is recomputed.
+struct MlpInput {
+  double gathered = 0.0;
+  double own_input = 0.0;
+  double remade = 0.0;
+  double experts = 1.0;  // weights of so many, as grouped GEMMs
+};
+
+Tally MlpTally(const Shard& shard, double rows, double width, const MlpInput& input) {
   const Sizes sizes(shard);
   const double inputs = ActivationInputs(shard, width);
-  Tally tally;
-  tally.until_input = shard.ActivationInputBytes() * inputs * rows;
-  tally.until_weight = own_input;
-  const double activated = sizes.narrow * width * rows;
-  double recomputed = 0.0;
-  if (RecomputesActivation(shard.execution)) {
-    recomputed = activated;
-  } else {
-    tally.until_weight += activated;
-  }
   const double outputs = sizes.wide * sizes.hidden * rows;
-  const double input_gradient = sizes.wide * inputs * rows;
-  tally.held = recomputed + sizes.narrow * (sizes.hidden + inputs) * rows;
-  tally.forward_workspace = std::max(gathered, outputs + sizes.wide * sizes.hidden * sizes.own);
-  tally.backward_workspace = recomputed + std::max({gathered + sizes.wide * width * rows,
-                                                    sizes.wide * width * rows + input_gradient,
-                                                    input_gradient + gathered + outputs});
+  const double before = sizes.wide * inputs * rows;  // the activation's input, or its gradient
+  const double after = sizes.wide * width * rows;    // the gradient of its output
+  const double activated = sizes.narrow * width * rows;
+  const bool remakes = RecomputesActivation(shard.execution);
+  Tally tally;
+  tally.until_weight = input.own_input;
+  tally.held = input.remade + sizes.narrow * inputs * rows;
+  const double weights = input.experts * sizes.hidden * width;
+  tally.Peaks(input.gathered + before, input.remade + before + input.gathered + outputs +
+                                           WeightGradient(shard, ActivationInputs(shard, weights)));
+  Tally activation;
+  activation.until_input = shard.ActivationInputBytes() * inputs * rows;
+  activation.Peaks(activated + (shard.execution.narrow_storage.activation_input ? before : 0.0),
+                   after + before);
+  tally.Then(activation);
+  Tally down;
+  if (!remakes) down.until_weight = activated;
+  const double remade = remakes ? activated : 0.0;
+  down.held = remade + sizes.narrow * sizes.hidden * rows;
+  down.Peaks(remade + outputs + sizes.wide * sizes.hidden * sizes.own,
+             remade + input.gathered + after + WeightGradient(shard, weights));
+  tally.Then(down);
   return tally;
 }
 
-Tally ExpertsTally(const Shard& shard) {
+Tally ExpertsTally(const Shard& shard, double remade) {
   const Sizes sizes(shard);
   const ExpertRows rows = ExpertRowsOf(shard);
   const MixtureOfExperts& experts = shard.config.experts;
-  // fp32 scores and probabilities, and the routing map.
+  // fp32 scores and probabilities, the routing map, and the permutation.
   Tally tally;
-  tally.until_input = sizes.own * experts.experts * (4.0 + 4.0 + 1.0);
-  tally.held = 4.0 * sizes.own * experts.experts;
-  const double row_bytes = sizes.wide * sizes.hidden;
-  Tally mlp = MlpTally(shard, rows.computed, static_cast<double>(rows.width), 0.0,
-                       sizes.narrow * sizes.hidden * rows.computed);
-  mlp.until_input += 4.0 * rows.computed;  // permutation
-  mlp.forward_workspace += row_bytes * (rows.sent + rows.computed);
-  mlp.backward_workspace += row_bytes * (rows.sent + rows.computed);
-  tally.Add(mlp);
+  tally.until_input = sizes.own * experts.experts * (4.0 + 4.0 + 1.0) + 4.0 * rows.computed;
+  tally.held = 4.0 * sizes.own * experts.experts + remade;
+  tally.Peaks(0.0, remade + sizes.wide * sizes.hidden * sizes.own);
+  // Rows as they are sent and as they arrive.
+  const double exchanged = sizes.wide * sizes.hidden * (rows.sent + rows.computed);
+  Tally mlp =
+      MlpTally(shard, rows.computed, static_cast<double>(rows.width),
+               {.own_input = sizes.narrow * sizes.hidden * rows.computed,
+                .experts = static_cast<double>(experts.experts) / shard.execution.sharding.expert});
+  mlp.forward_peak += exchanged;
+  mlp.forward_alone += exchanged;
+  mlp.LiveBeside(exchanged);
+  tally.Then(mlp);
   if (experts.shared_ffn_hidden > 0) {
     const double width =
         static_cast<double>(experts.shared_ffn_hidden) / shard.execution.sharding.tensor;
     // Its own quantised copy of the input that the router keeps in 16 bits.
     const double input = shard.quantization.enabled ? sizes.narrow * sizes.hidden * sizes.own : 0.0;
-    tally.Add(MlpTally(shard, sizes.tokens, width, sizes.gathered, input));
+    tally.Then(
+        MlpTally(shard, sizes.tokens, width, {.gathered = sizes.gathered, .own_input = input}));
   }
   if (RecomputesExperts(shard.execution)) tally.Recompute();
   return tally;
+}
+
+// Full recomputation: of all that `tally` stores its input alone, which is one of the tensors made.
+void KeepInputAlone(const Shard& shard, Tally& tally) {
+  const Sizes sizes(shard);
+  const double input = sizes.wide * sizes.hidden * sizes.own;
+  tally.Recompute();
+  tally.LiveBeside(-input);
+  tally.until_input = input;
 }
 
 Tally LayerTally(const Shard& shard, std::int32_t layer) {
   const Sizes sizes(shard);
   const bool experts = shard.config.IsExpertLayer(layer);
   Tally tally = NormTally(shard, true);
-  tally.Add(AttentionTally(shard));
-  if (!shard.config.parallel_block) tally.Add(NormTally(shard, !experts));
-  Tally mlp =
-      experts ? ExpertsTally(shard)
-              : MlpTally(shard, sizes.tokens, static_cast<double>(shard.ffn), sizes.gathered, 0.0);
+  tally.Then(AttentionTally(shard, RemadeNormOutput(shard, true)));
+  double remade = 0.0;
+  if (!shard.config.parallel_block) {
+    tally.Then(NormTally(shard, !experts));
+    remade = RemadeNormOutput(shard, !experts);
+  }
+  Tally mlp = experts ? ExpertsTally(shard, remade)
+                      : MlpTally(shard, sizes.tokens, static_cast<double>(shard.ffn),
+                                 {.gathered = sizes.gathered, .remade = remade});
   if (!experts && RecomputesMlp(shard.execution)) mlp.Recompute();
-  tally.Add(mlp);
+  tally.Then(mlp);
   const double row = sizes.hidden * sizes.own;
   if (shard.execution.dropout > 0.0) tally.until_input += 2.0 * row;
-  // The residual path's gradient lives beside every branch.
-  tally.backward_workspace += 2.0 * sizes.wide * row;
-  if (shard.execution.recomputation == Recomputation::kFull) {
-    const double input = sizes.wide * row;
-    tally.Recompute();
-    tally.backward_workspace -= input;
-    tally.until_input = input;
-  }
+  // The gradient that arrives, and the residual path's beside every branch.
+  tally.LiveBeside(2.0 * sizes.wide * row);
+  if (shard.execution.recomputation == Recomputation::kFull) KeepInputAlone(shard, tally);
   return tally;
 }
 
@@ -264,19 +350,22 @@ Tally HeadTally(const Shard& shard) {
   Tally tally;
   tally.until_input = row * sizes.own;
   tally.until_weight = row * sizes.own;
+  const bool fused = shard.execution.fusions.gradient_accumulation;
+  const double weight_gradient = !fused || shard.execution.gradient_placeholders
+                                     ? row * static_cast<double>(shard.vocabulary)
+                                     : 0.0;
+  const double gradients = gathered + row * sizes.tokens + weight_gradient;
   if (shard.execution.fusions.cross_entropy) {
     tally.until_weight += sizes.wide * logits;  // becomes its own gradient in place
-    tally.backward_workspace = gathered + row * sizes.tokens;
+    tally.Peaks(gathered, gradients);
   } else {
     // The softmax stays in fp32. While it is made, the logits are there in 16 bits and once more in
     // fp32 (NVIDIA/Megatron-LM:megatron/core/tensor_parallel/cross_entropy.py; PyTorch's
     // cross_entropy of logits.float()).
     tally.until_input += 4.0 * logits;
     tally.held = sizes.wide * logits;
-    tally.forward_workspace = (sizes.wide + 4.0) * logits;
-    tally.backward_workspace = sizes.wide * logits + gathered + row * sizes.tokens;
+    tally.Peaks(std::max((sizes.wide + 4.0) * logits, gathered), sizes.wide * logits + gradients);
   }
-  tally.forward_workspace = std::max(tally.forward_workspace, gathered);
   return tally;
 }
 
@@ -286,8 +375,8 @@ Tally EmbeddingTally(const Shard& shard) {
   tally.until_input = 8.0 * sizes.tokens;  // token ids
   if (shard.execution.dropout > 0.0) tally.until_input += sizes.hidden * sizes.own;
   if (shard.config.embedding_norm) tally.until_input += sizes.wide * sizes.hidden * sizes.own;
-  tally.forward_workspace = sizes.wide * sizes.hidden * sizes.tokens;
-  tally.backward_workspace = shard.gathers ? sizes.wide * sizes.hidden * sizes.tokens : 0.0;
+  const double rows = sizes.wide * sizes.hidden * sizes.tokens;
+  tally.Peaks(rows, shard.gathers ? rows : 0.0);
   return tally;
 }
 
@@ -298,17 +387,17 @@ Tally PredictionTally(const Shard& shard) {
   join.until_input = 2.0 * sizes.wide * row;
   join.until_weight = 2.0 * sizes.narrow * row;
   join.held = sizes.narrow * sizes.hidden * sizes.tokens / shard.execution.sharding.tensor;
-  join.forward_workspace = 2.0 * sizes.gathered;
-  join.backward_workspace = 2.0 * sizes.gathered + 2.0 * sizes.wide * sizes.hidden * sizes.tokens;
+  join.Peaks(2.0 * sizes.gathered,
+             2.0 * sizes.gathered + 2.0 * sizes.wide * sizes.hidden * sizes.tokens);
   if (shard.execution.recomputation == Recomputation::kFull) {
-    const double input = sizes.wide * row;
     join.Recompute();
-    join.until_input = input;
+    join.until_input = sizes.wide * row;
   }
-  join.Add(EmbeddingTally(shard));
-  join.Add(LayerTally(shard, shard.config.layers - 1));
-  join.Add(HeadTally(shard));
-  return join;
+  Tally tally = EmbeddingTally(shard);
+  tally.Then(join);
+  tally.Then(LayerTally(shard, shard.config.layers - 1));
+  tally.Then(HeadTally(shard));
+  return tally;
 }
 
 }  // namespace
@@ -324,14 +413,18 @@ PieceActivations ActivationsOf(const TransformerConfig& config, const ExecutionC
     case PieceKind::kMultiTokenPrediction: tally = PredictionTally(shard); break;
   }
   PieceActivations activations;
-  activations.forward_workspace = BytesOf(tally.forward_workspace, 1.0);
-  if (execution.forward_only) return activations;
+  if (execution.forward_only) {
+    activations.forward_workspace = BytesOf(tally.forward_alone, 1.0);
+    return activations;
+  }
+  activations.forward_workspace = BytesOf(std::max(tally.forward_peak - tally.stored(), 0.0), 1.0);
   activations.released_at_input_gradient = BytesOf(tally.until_input, 1.0);
   activations.released_at_weight_gradient = BytesOf(tally.until_weight, 1.0);
   activations.stored =
       activations.released_at_input_gradient + activations.released_at_weight_gradient;
   activations.held_for_weight_gradient = BytesOf(tally.held, 1.0);
-  activations.backward_workspace = BytesOf(tally.backward_workspace, 1.0);
+  activations.backward_workspace = BytesOf(std::max(tally.backward_peak, 0.0), 1.0);
+  activations.input_gradient_workspace = BytesOf(std::max(tally.input_gradient_peak, 0.0), 1.0);
   return activations;
 }
 

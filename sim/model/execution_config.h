@@ -95,6 +95,12 @@ struct ExecutionConfig {
   std::int32_t micro_batch = 1;      // sequences per microbatch
   Recipe recipe = Recipe::kBf16;
   DataType gradient_accumulation = DataType::kFp32;  // main gradient that weight gradients add into
+  // Where a GEMM has added a weight gradient into the main one, autograd gets an empty 16-bit
+  // tensor in its place: one of each shape that Transformer Engine keeps (NVIDIA/TransformerEngine:
+  // transformer_engine/pytorch/module/base.py, get_dummy_wgrad; 2025 and later; recalled), and one
+  // that Megatron allocates for the LM head while its backward runs (NVIDIA/Megatron-LM:
+  // megatron/core/tensor_parallel/layers.py).
+  bool gradient_placeholders = false;
   Recomputation recomputation = Recomputation::kNone;
   RecomputeModules recompute_modules;
   RecomputeMethod recompute_method = RecomputeMethod::kUniform;

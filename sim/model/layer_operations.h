@@ -40,8 +40,11 @@ struct PieceActivations {
   // Beyond `stored`, only where I and W are separate actions: output gradients and recomputed
   // inputs that weight gradients read. Allocated by the end of I, freed by the end of W.
   Bytes held_for_weight_gradient;
-  Bytes forward_workspace;   // transient peak above `stored` while F runs
-  Bytes backward_workspace;  // the same while B (or I) runs, recomputed activations included
+  // Transient peaks while an action runs, above what is held when F has ended (F) and when the
+  // action begins (B, and I alone), with what the piece has stored and released until then.
+  Bytes forward_workspace;
+  Bytes backward_workspace;        // recomputed activations included
+  Bytes input_gradient_workspace;  // the same, and `held_for_weight_gradient`
 };
 
 // Parameters that one GPU holds of a piece, by the group their gradients are reduced over. With
@@ -70,6 +73,11 @@ struct PieceParameters {
 // megatron/core/distributed/finalize_model_grads.py.)
 [[nodiscard]] ParameterCount PartialGradientParameters(const TransformerConfig& config,
                                                        const Sharding& sharding, Piece piece);
+
+// Weights of the linear layers in `pieces`, each shape counted once: an expert's stand for all.
+[[nodiscard]] ParameterCount DistinctWeights(const TransformerConfig& config,
+                                             const Sharding& sharding,
+                                             const std::vector<Piece>& pieces);
 
 // The vocabulary shard of the embedding table.
 [[nodiscard]] ParameterCount TiedTableParameters(const TransformerConfig& config,

@@ -135,6 +135,30 @@ ParameterCount PartialGradientParameters(const TransformerConfig& config, const 
   return ParameterCount(count);
 }
 
+ParameterCount DistinctWeights(const TransformerConfig& config, const Sharding& sharding,
+                               const std::vector<Piece>& pieces) {
+  ExecutionConfig execution;
+  execution.sharding = sharding;
+  const Shard shard(config, execution);
+  bool dense = false;
+  bool expert = false;
+  for (const Piece& piece : pieces) {
+    const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
+    if (!prediction && piece.kind != PieceKind::kLayer) continue;
+    (config.IsExpertLayer(prediction ? config.layers - 1 : piece.layer) ? expert : dense) = true;
+  }
+  if (!dense && !expert) return ParameterCount(0);
+  std::int64_t count = AttentionParameters(shard);
+  if (dense) count += MlpParameters(shard, shard.ffn);
+  if (expert) {
+    count += MlpParameters(shard, config.experts.expert_ffn_hidden / sharding.expert_tensor);
+    if (config.experts.shared_ffn_hidden > 0) {
+      count += MlpParameters(shard, config.experts.shared_ffn_hidden / sharding.tensor);
+    }
+  }
+  return ParameterCount(count);
+}
+
 PieceParameters NarrowParameters(const TransformerConfig& config, const ExecutionConfig& execution,
                                  Piece piece) {
   const Shard shard(config, execution);

@@ -74,6 +74,9 @@ struct OptimizerOptions {
   bool distributed = true;
   DataType gradient_dtype = DataType::kFp32;  // of the reduction and the main gradient
   DataType parameter_gather_dtype = DataType::kBf16;
+  // The parameters' own 16-bit gradients stay allocated beside the main ones into which they are
+  // added (microsoft/DeepSpeed:deepspeed/runtime/bf16_optimizer.py: clear_lp_grads zeroes them).
+  bool keeps_parameter_gradients = false;
   DataType moments_dtype = DataType::kFp32;  // both of Adam's (exp-avg-dtype, exp-avg-sq-dtype)
   bool gradient_norm = true;                 // global norm and NaN check: a barrier before the step
   bool post_validation = false;              // zero-bubble's optimizer without that barrier

@@ -134,41 +134,64 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
   return body;
 }
 
-// What an action allocates when it begins and frees when it ends, per microbatch and slice.
+// What an action allocates when it begins and frees when it ends, per microbatch and slice. Pieces
+// store and release one after the other, so that a piece's temporaries meet what those behind it
+// have not yet stored (F) or have already released (B, I) least of all at the end.
 void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& result) {
   Bytes stored{0};
   Bytes at_weight{0};
   Bytes held{0};
-  Bytes forward_peak{0};
-  Bytes backward_peak{0};
+  Bytes forward_peak{0};  // above the begin of F
   const std::vector<model::Piece> pieces = PiecesOf(action.chunk);
   const std::vector<PieceRecompute> plan = RecomputePlan(pieces);
+  const auto kept = [&](std::size_t i) {
+    const bool first = plan[i].first == i;
+    return first ? pieces_.Activations(pieces[i], plan[i].recomputes).stored : Bytes{0};
+  };
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const model::PieceActivations& a = pieces_.Activations(pieces[i], plan[i].recomputes);
-    if (plan[i].first == i) stored += a.stored;
+    forward_peak = std::max(forward_peak, stored + a.stored + a.forward_workspace);
+    stored += kept(i);
     at_weight += a.released_at_weight_gradient;
     held += a.held_for_weight_gradient;
-    forward_peak = std::max(forward_peak, a.forward_workspace);
+  }
+  const Bytes at_input = stored - at_weight;
+  Bytes backward_peak{0};  // above the begin of B
+  Bytes input_peak{0};     // above the begin of I
+  Bytes released{0};
+  Bytes exchanged{0};  // of I: released, less what is held for W in its place
+  for (std::size_t i = pieces.size(); i-- > 0;) {
+    const model::PieceActivations& a = pieces_.Activations(pieces[i], plan[i].recomputes);
     // The whole group's activations are there while its backward runs; one layer's are in its
     // workspace already.
     const Bytes others = Scale(pieces_.Activations(pieces[i], false).stored,
                                static_cast<double>(plan[i].in_group - 1));
-    backward_peak = std::max(backward_peak, a.backward_workspace + others);
+    backward_peak = std::max(backward_peak, a.backward_workspace + others - released);
+    input_peak = std::max(input_peak, a.input_gradient_workspace + others - exchanged);
+    released += kept(i);
+    exchanged += kept(i) - a.released_at_weight_gradient - a.held_for_weight_gradient;
   }
   switch (action.kind) {
     case ActionKind::kForward:
-      if (!input_.execution.forward_only) result.allocated += stored;
-      result.workspace += forward_peak;
+      if (input_.execution.forward_only) {
+        result.workspace += forward_peak;
+        break;
+      }
+      result.allocated += stored;
+      result.workspace += std::max(forward_peak - stored, Bytes{0});
       break;
     case ActionKind::kBackward:
       result.freed += stored;
       result.workspace += backward_peak;
       break;
-    case ActionKind::kBackwardInput:
-      result.freed += stored - at_weight;
-      result.allocated += held;
-      result.workspace += backward_peak;
+    case ActionKind::kBackwardInput: {
+      // What is held for W takes the place of what is released.
+      const Bytes more = std::max(held - at_input, Bytes{0});
+      result.allocated += more;
+      result.freed += more + at_input - held;
+      result.workspace += std::max(input_peak - more, Bytes{0});
       break;
+    }
     case ActionKind::kBackwardWeight: result.freed += at_weight + held; break;
   }
 }

@@ -115,6 +115,7 @@ class RankProgramBuilder {
   void AddStaticMemory();
   void AddWeightMemory();
   void AddShardingBuffers();
+  void AddGradientPlaceholders();
   void AddMemoryOutsideTheAllocator();
 
   [[nodiscard]] bool IsFlat(LaneIndex lane) const;

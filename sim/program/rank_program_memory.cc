@@ -9,6 +9,7 @@
 // it. Sharded gradients need room for the piece whose backward runs and for the one being reduced
 // (pytorch/pytorch:torch/distributed/fsdp/_fully_shard).
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "sim/program/rank_program_builder.h"
@@ -124,8 +125,12 @@ void RankProgramBuilder::AddShardingBuffers() {
   if (gradients) program_.static_memory.push_back({"gradients to reduce", reducing});
 }
 
+// Lanes of one group share its communicator: Megatron and PyTorch's FSDP gather and reduce over the
+// same process group (NVIDIA/Megatron-LM:megatron/core/distributed/param_and_grad_buffer.py;
+// pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py).
 void RankProgramBuilder::AddMemoryOutsideTheAllocator() {
   std::int64_t channels = 0;
+  std::set<Axis> communicators;
   for (const Lane& lane : program_.lanes) {
     switch (lane.kind) {
       case LaneKind::kCompute:
@@ -133,12 +138,25 @@ void RankProgramBuilder::AddMemoryOutsideTheAllocator() {
       case LaneKind::kSendBackward: break;
       case LaneKind::kReceiveForward:
       case LaneKind::kReceiveBackward: channels += input_.exchange_channels; break;
-      default: channels += input_.collective_channels; break;
+      default:
+        if (communicators.insert(lane.axis).second) channels += input_.collective_channels;
+        break;
     }
   }
   program_.static_memory.push_back({std::string(kContextMemory), kContext});
   program_.static_memory.push_back(
       {std::string(kCommunicationMemory), Bytes(channels * kChannelBuffers.value())});
+}
+
+void RankProgramBuilder::AddGradientPlaceholders() {
+  std::vector<model::Piece> pieces;
+  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
+    const std::vector<model::Piece> chunk = PiecesOf(ChunkId(c));
+    pieces.insert(pieces.end(), chunk.begin(), chunk.end());
+  }
+  const ParameterCount weights =
+      model::DistinctWeights(input_.model, input_.execution.sharding, pieces);
+  program_.static_memory.push_back({"gradient placeholders", BytesOf(weights, WeightBytes())});
 }
 
 void RankProgramBuilder::AddStaticMemory() {
@@ -155,6 +173,10 @@ void RankProgramBuilder::AddStaticMemory() {
     add("gradients", BytesPerElement(input_.optimizer.gradient_dtype),
         (sharding == DataSharding::kFull && !GathersAhead()) ||
             sharding == DataSharding::kGradient);
+    if (input_.optimizer.keeps_parameter_gradients) {
+      add("gradients of parameters", WeightBytes(), sharding == DataSharding::kFull);
+    }
+    if (input_.execution.gradient_placeholders) AddGradientPlaceholders();
     add("optimizer states", OptimizerStateBytes(), sharding != DataSharding::kNone);
   }
   AddShardingBuffers();

@@ -102,6 +102,7 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
               {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
   reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
+  reader.Read("gradient_placeholders", &execution.gradient_placeholders);
   if (reader.Read("time_factor", &scenario->kernel_time_factor, {0.1, 10.0})) {
     SlowKernels(scenario->kernel_time_factor, scenario);
   }
@@ -133,6 +134,7 @@ void LoadOptimizer(MapReader reader, Scenario* scenario) {
     optimizer.parameter_gather_dtype = DataType::kFp32;
   }
   reader.ReadName("parameter_gather_dtype", &optimizer.parameter_gather_dtype, kGatherTypes);
+  reader.Read("keeps_parameter_gradients", &optimizer.keeps_parameter_gradients);
   reader.ReadName("moments_dtype", &optimizer.moments_dtype, kMomentTypes);
   reader.Read("gradient_norm", &optimizer.gradient_norm);
   reader.Read("post_validation", &optimizer.post_validation);

@@ -268,18 +268,18 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
 
 void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   dump.Section("execution");
-  const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation, recomputation,
-               recompute_modules, recompute_method, recompute_layers, narrow_storage,
-               recompute_drops_unused, context_algorithm, attention, causal, dropout, fusions,
-               multiprocessor_margin, routing, popularity, load_factor, capacity_factor,
-               dispatch_type, dispatch, expert_nodes, shared_overlap, forward_only, slices, slice] =
-      execution;
+  const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation,
+               gradient_placeholders, recomputation, recompute_modules, recompute_method,
+               recompute_layers, narrow_storage, recompute_drops_unused, context_algorithm,
+               attention, causal, dropout, fusions, multiprocessor_margin, routing, popularity,
+               load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes, shared_overlap,
+               forward_only, slices, slice] = execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
   (void)sharding;  // follows from the degrees, which are
   QUADRILLE_DUMP(dump, "", sequence_length, micro_batch, recipe, gradient_accumulation,
-                 recomputation, recompute_drops_unused, context_algorithm, attention, causal,
-                 dropout, forward_only, multiprocessor_margin);
+                 gradient_placeholders, recomputation, recompute_drops_unused, context_algorithm,
+                 attention, causal, dropout, forward_only, multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
   QUADRILLE_DUMP(dump, "narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
@@ -328,10 +328,10 @@ void DumpProgramOptions(Dump& dump, const Scenario& scenario) {
                last_stage_layers, pipeline_layout] = scenario.layout;
   QUADRILLE_DUMP(dump, "layout", embedding_counts_as_layer, loss_counts_as_layer,
                  first_stage_layers, last_stage_layers, pipeline_layout);
-  const auto& [name, distributed, gradient_dtype, parameter_gather_dtype, moments_dtype,
-               gradient_norm, post_validation] = scenario.optimizer;
+  const auto& [name, distributed, gradient_dtype, parameter_gather_dtype, keeps_parameter_gradients,
+               moments_dtype, gradient_norm, post_validation] = scenario.optimizer;
   QUADRILLE_DUMP(dump, "optimizer", name, distributed, gradient_dtype, parameter_gather_dtype,
-                 moments_dtype, gradient_norm, post_validation);
+                 keeps_parameter_gradients, moments_dtype, gradient_norm, post_validation);
   const auto& [gradient_reduce, parameter_gather, parameter_gather_with_optimizer_step,
                tensor_parallel, p2p, expert_all_to_all, delay_weight_gradient, bucket_size,
                fsdp_prefetch, fsdp_reshard_after_forward, fsdp_launch, fsdp_active_chunks] =

@@ -152,6 +152,7 @@ class StackWriter {
     if (DegreeAt(*root_, "context") > 1) {
       Add("kernels", "context_algorithm", stack_.context_algorithm);
     }
+    if (stack_.gradient_placeholders) Add("kernels", "gradient_placeholders", true);
     if (stack_.eager_factor != 1.0) {
       Add("kernels", "time_factor", "eager_factor", fmt::format("{}", stack_.eager_factor));
     }
@@ -161,7 +162,16 @@ class StackWriter {
     if (!Given("parallel", "zero") && !Given("parallel", "sharding")) {
       Add("optimizer", "distributed", stack_.distributed_optimizer);
     }
-    Add("optimizer", "gradient_dtype", stack_.gradient_dtype);
+    const std::string precision = TextAt(*root_, "training", "precision");
+    const bool half = precision == "fp16" && !stack_.gradient_dtype_fp16.empty();
+    Add("optimizer", "gradient_dtype", half ? stack_.gradient_dtype_fp16 : stack_.gradient_dtype);
+    if (stack_.keeps_parameter_gradients &&
+        TextAt(*root_, "optimizer", "gradient_dtype") == "fp32") {
+      Add("optimizer", "keeps_parameter_gradients", true);
+    }
+    if (stack_.fp8_parameters && precision.compare(0, 3, "fp8") == 0) {
+      Add("optimizer", "parameter_gather_dtype", std::string("fp8"));
+    }
   }
 
   void WriteOverlap() {
@@ -228,6 +238,10 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("sequence_parallel", &stack->sequence_parallel);
   reader.Read("distributed_optimizer", &stack->distributed_optimizer);
   reader.Read("gradient_dtype", &stack->gradient_dtype);
+  reader.Read("gradient_dtype_fp16", &stack->gradient_dtype_fp16);
+  reader.Read("keeps_parameter_gradients", &stack->keeps_parameter_gradients);
+  reader.Read("gradient_placeholders", &stack->gradient_placeholders);
+  reader.Read("fp8_parameters", &stack->fp8_parameters);
   reader.Read("gradient_reduce", &stack->gradient_reduce);
   reader.Read("parameter_gather", &stack->parameter_gather);
   reader.Read("parameter_gather_with_optimizer_step", &stack->parameter_gather_with_optimizer_step);

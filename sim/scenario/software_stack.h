@@ -39,6 +39,10 @@ struct SoftwareStack {
   bool sequence_parallel = true;  // with tensor parallelism, unless said otherwise
   bool distributed_optimizer = true;
   std::string gradient_dtype = "fp32";
+  std::string gradient_dtype_fp16;         // under precision fp16, where that is another
+  bool keeps_parameter_gradients = false;  // beside main gradients in fp32
+  bool gradient_placeholders = false;
+  bool fp8_parameters = false;  // FP8 recipes keep and gather the weights in FP8 alone
   bool gradient_reduce = true;
   bool parameter_gather = true;
   bool parameter_gather_with_optimizer_step = false;  // with virtual stages

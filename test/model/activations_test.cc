@@ -78,6 +78,65 @@ TEST(Activations, LayerOf405BWithFlashAttention) {
   EXPECT_DOUBLE_EQ(Stored(config, Reference(Recipe::kFp8Delayed)), fp8);
 }
 
+// 405B on TP 8 x CP 2, 4,096 tokens: the backward's peak is the first projection of the MLP, when
+// the activation's output and input have been released: the gradient of its output (2 x 6,656),
+// its input gathered, the sum that goes back (16,384 each), and two rows of the residual.
+TEST(Activations, TemporariesMeetOnlyWhatIsNotYetReleased) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  const PieceActivations layer = ActivationsOf(config, Reference(Recipe::kBf16), kLayer);
+  const double tokens = 4096.0;
+  const double row = 2.0 * tokens / 8 * 16384;
+  const double released = 2.0 * tokens * 3 * 6656;
+  EXPECT_DOUBLE_EQ(static_cast<double>(layer.backward_workspace.value()),
+                   2.0 * tokens * (2 * 6656 + 2 * 16384) - released + 2 * row);
+  // I alone releases no input of a linear layer, and holds the gradients that W reads.
+  EXPECT_GT(layer.input_gradient_workspace, layer.backward_workspace);
+  // Forward: what is stored last is the activation's output; the second projection's sum and its
+  // scattered part stand on top.
+  EXPECT_DOUBLE_EQ(static_cast<double>(layer.forward_workspace.value()),
+                   2.0 * tokens * 16384 + row);
+}
+
+TEST(Activations, TheHighestLevelIsAtLeastThatOfEveryPass) {
+  for (const char* name : {"llama3-405b", "deepseek-v3", "gpt3-175b", "mixtral-8x7b"}) {
+    const TransformerConfig config = ShippedModel(name);
+    for (const PieceKind kind : {PieceKind::kEmbedding, PieceKind::kLayer, PieceKind::kHead}) {
+      ExecutionConfig execution;
+      execution.sequence_length = 2048;
+      const Piece piece{.kind = kind, .layer = config.layers - 1};
+      const PieceActivations a = ActivationsOf(config, execution, piece);
+      // I ends with what it holds for W in place of what it has released.
+      EXPECT_GE(a.input_gradient_workspace + a.released_at_input_gradient + Bytes(2),
+                a.held_for_weight_gradient)
+          << name;
+      execution.forward_only = true;
+      const PieceActivations inference = ActivationsOf(config, execution, piece);
+      EXPECT_GT(inference.forward_workspace, Bytes(0)) << name;
+      EXPECT_LE(inference.forward_workspace, a.stored + a.forward_workspace + Bytes(2)) << name;
+    }
+  }
+}
+
+// A weight gradient of its own where the GEMM does not add into the main one, and a placeholder of
+// the head's where it does and autograd is handed one.
+TEST(Activations, WeightGradientsThatAreTensorsOfTheirOwn) {
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  ExecutionConfig execution = Reference(Recipe::kBf16);
+  const Piece head{.kind = PieceKind::kHead};
+  const auto of = [&](Piece piece) {
+    return ActivationsOf(config, execution, piece).backward_workspace.value();
+  };
+  const std::int64_t plain = of(head);
+  const std::int64_t layer = of(kLayer);
+  execution.gradient_placeholders = true;
+  EXPECT_EQ(of(head) - plain, std::int64_t{2} * 16384 * 129024 / 8);
+  EXPECT_EQ(of(kLayer), layer);
+  execution.gradient_placeholders = false;
+  execution.fusions.gradient_accumulation = false;
+  EXPECT_EQ(of(head) - plain, std::int64_t{2} * 16384 * 129024 / 8);
+  EXPECT_EQ(of(kLayer) - layer, std::int64_t{2} * 16384 * 2 * 6656);
+}
+
 TEST(Activations, RecomputedModulesAreNotStoredButLiveInTheBackward) {
   const TransformerConfig config = ShippedModel("llama3-405b");
   const PieceActivations plain = ActivationsOf(config, Reference(Recipe::kBf16), kLayer);
@@ -212,6 +271,25 @@ TEST(Parameters, ExpertsPerGpu) {
   const TransformerConfig config = ShippedModel("deepseek-v3");
   const PieceParameters layer = ParametersOf(config, {.expert = 64}, {.layer = 10});
   EXPECT_EQ(layer.expert.value(), std::int64_t{4} * 3 * 7168 * 2048);
+}
+
+TEST(Parameters, EveryShapeOfALinearLayerCountsOnceInDistinctWeights) {
+  const TransformerConfig llama = ShippedModel("llama3-405b");
+  const Sharding tensor{.tensor = 8};
+  const std::int64_t norms = 2 * 16384;
+  EXPECT_EQ(DistinctWeights(llama, tensor, {kLayer, kLayer, {.kind = PieceKind::kHead}}).value(),
+            ParametersOf(llama, tensor, kLayer).dense.value() - norms);
+  EXPECT_EQ(DistinctWeights(llama, tensor, {{.kind = PieceKind::kEmbedding}}).value(), 0);
+  // Four experts on a GPU share their two shapes; a dense layer adds those of its MLP.
+  const TransformerConfig v3 = ShippedModel("deepseek-v3");
+  const Sharding experts{.expert = 64};
+  const Piece expert_layer{.layer = 10};
+  EXPECT_EQ(DistinctWeights(v3, experts, {kLayer, expert_layer}).value() -
+                DistinctWeights(v3, experts, {expert_layer}).value(),
+            std::int64_t{3} * 7168 * 18432);
+  EXPECT_EQ(DistinctWeights(v3, experts, {kLayer, expert_layer}).value() -
+                DistinctWeights(v3, experts, {kLayer}).value(),
+            std::int64_t{2} * 3 * 7168 * 2048);
 }
 
 TEST(Parameters, WeightsAreCastOncePerStep) {

@@ -194,6 +194,26 @@ TEST(ShardedMemory, GatheredWeightsAreThePiecesAtWorkOrAllOfThemWhereTheyAreKept
   EXPECT_EQ(gathered(), embedding + 3 * layer);
 }
 
+TEST(ShardedMemory, GatheringAndReducingOverOneGroupShareACommunicator) {
+  SmallStep step = Sharded(DataSharding::kNone);
+  step.collective_channels = 16;
+  const auto buffers = [&](DataSharding sharding) {
+    step.parallel.sharding = sharding;
+    return Held(Lower(step).program, 0, std::string(kCommunicationMemory));
+  };
+  EXPECT_GT(buffers(DataSharding::kNone), 0);
+  EXPECT_EQ(buffers(DataSharding::kOptimizer), buffers(DataSharding::kNone));
+}
+
+TEST(ShardedMemory, GradientsOfTheParametersMayStayBesideTheMainOnes) {
+  SmallStep step = Sharded(DataSharding::kOptimizer);
+  step.optimizer.gradient_dtype = DataType::kFp32;
+  EXPECT_EQ(Held(Lower(step).program, 0, "gradients of parameters"), 0);
+  step.optimizer.keeps_parameter_gradients = true;
+  EXPECT_EQ(Held(Lower(step).program, 0, "gradients of parameters"), 2 * Parameters(step, 0));
+  EXPECT_EQ(Held(Lower(step).program, 0, "gradients"), 4 * Parameters(step, 0));
+}
+
 TEST(ShardedMemory, GradientsAtWorkNeedRoomForTwoPieces) {
   const SmallStep step = Sharded(DataSharding::kGradient, 2);
   const Program program = Lower(step).program;

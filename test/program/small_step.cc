@@ -184,6 +184,7 @@ LoweredStep Lower(const SmallStep& step) {
        .host = step.host,
        .kernels = kernels,
        .classes = lowered.classes,
+       .collective_channels = step.collective_channels,
        .blocking_calls = blocking ? &calls : nullptr,
        .placement_of =
            [&](std::span<const RankId> members) {

@@ -27,6 +27,7 @@ struct SmallStep {
   HostOptions host;
   network::Fidelity fidelity = network::Fidelity::kAlphaBeta;
   std::int32_t gpus_per_node = 8;
+  std::int32_t collective_channels = 0;
   bool fold = true;
   std::vector<std::uint64_t> colours;  // of ranks that differ, by rank; empty: none does
 };

@@ -172,6 +172,31 @@ TEST(Stack, OverlapsTensorParallelismWithinAHostAlone) {
   EXPECT_NE(table(8), "userbuffers-h100-405b") << "trays of four GPUs";
 }
 
+TEST(Stack, ChoosesWhatIsKeptOfGradientsAndWeightsByThePrecision) {
+  LoadOptions shipped;
+  shipped.shipped_directory = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
+  const auto load = [&](const std::string& stack, const std::string& precision) {
+    const auto scenario = LoadScenarioText(
+        fmt::format("model: llama3-8b\ncluster: dgx-h100-superpod\ngpus: 8\nstack: {}\n"
+                    "training: {{sequence_length: 4096, global_batch: 8, precision: {}}}\n",
+                    stack, precision),
+        "run.yaml", shipped);
+    EXPECT_TRUE(scenario) << ToString(scenario.error());
+    return scenario ? *scenario : Scenario{};
+  };
+  EXPECT_EQ(load("mlperf-2024", "fp8").optimizer.parameter_gather_dtype, DataType::kFp8);
+  EXPECT_EQ(load("mlperf-2024", "bf16").optimizer.parameter_gather_dtype, DataType::kBf16);
+  EXPECT_EQ(load("nemo-2024", "fp8").optimizer.parameter_gather_dtype, DataType::kBf16);
+  const Scenario half = load("deepspeed-2022", "fp16");
+  EXPECT_EQ(half.optimizer.gradient_dtype, DataType::kFp16);
+  EXPECT_FALSE(half.optimizer.keeps_parameter_gradients);
+  const Scenario bf16 = load("deepspeed-2022", "bf16");
+  EXPECT_EQ(bf16.optimizer.gradient_dtype, DataType::kFp32);
+  EXPECT_TRUE(bf16.optimizer.keeps_parameter_gradients);
+  EXPECT_TRUE(load("megatron-2025-plain", "bf16").execution.gradient_placeholders);
+  EXPECT_NE(HashOf(load("megatron-2025-plain", "bf16")), HashOf(bf16));
+}
+
 TEST(Stack, IsNamedByAFile) {
   EXPECT_NE(ProblemsWith({"stack=plane"}).find("no software stack named 'plane'; did you mean"),
             std::string::npos);
