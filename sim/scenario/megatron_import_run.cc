@@ -293,8 +293,12 @@ void MegatronImporter::Optimizer() {
 
 void MegatronImporter::Overlap() {
   Section("overlap");
-  Key("gradient_reduce", flags_.Has("overlap-grad-reduce"));
-  Key("parameter_gather", flags_.Has("overlap-param-gather"));
+  // PyTorch's FSDP gathers and reduces under the passes whatever Megatron's own flags say.
+  const bool torch = flags_.Has("use-torch-fsdp2");
+  const bool reduce = flags_.Has("overlap-grad-reduce");
+  const bool gather = flags_.Has("overlap-param-gather");
+  Key("gradient_reduce", reduce || torch);
+  Key("parameter_gather", gather || torch);
   if (flags_.Has("overlap-param-gather-with-optimizer-step")) {
     Key("parameter_gather_with_optimizer_step", true);
   }

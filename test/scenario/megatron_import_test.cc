@@ -182,6 +182,22 @@ TEST(MegatronImportFiles, FullyShardedWithAnUnsupportedAndAnUnknownFlag) {
   EXPECT_EQ(refused.error().size(), 2u);
 }
 
+TEST(MegatronImport, TorchFsdpOverlapsWithoutMegatronsFlags) {
+  MegatronImportOptions options;
+  options.gpus = 8;
+  const auto import = ImportMegatron(
+      "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 128 "
+      "--max-position-embeddings 128 --vocab-size 1024 --micro-batch-size 1 --bf16 "
+      "--use-torch-fsdp2",
+      "fsdp2.flags", options);
+  ASSERT_TRUE(import) << ToString(import.error());
+  const auto run = LoadScenarioText(import->yaml, "imported.yaml", ShippedScenarios());
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_EQ(run->parallel.sharding, parallel::DataSharding::kFull);
+  EXPECT_TRUE(run->overlap.gradient_reduce);
+  EXPECT_TRUE(run->overlap.parameter_gather);
+}
+
 TEST(MegatronImportFiles, Nemotron15bFromAStringThatGrows) {
   const auto got = ImportFile("nemotron-15b.sh");
   ASSERT_TRUE(got);
