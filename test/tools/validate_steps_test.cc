@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/program/program.h"
 #include "sim/scenario/library.h"
 #include "tools/validate/calibration.h"
 #include "tools/validate/csv_table.h"
@@ -14,6 +15,7 @@
 #include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
 #include "tools/validate/software_stack.h"
+#include "tools/validate/step_memory.h"
 #include "tools/validate/step_resolver.h"
 #include "tools/validate/step_strata.h"
 #include "tools/validate/step_validation.h"
@@ -209,6 +211,49 @@ TEST(Calibrate, WritesAnOverlayThatARunCanInclude) {
     EXPECT_NEAR(after[i].error(), report.errors_after[i], 1e-3);
     EXPECT_GT(after[i].predicted_s, before[i].predicted_s * 1.05);
   }
+}
+
+// Two stages, of which the second holds more.
+TEST(StepMemory, AReadingIsOfTheProcessTheAllocatorOrWhatItReserved) {
+  metrics::StepReport report;
+  const auto stage = [](std::int32_t rank, std::int64_t weights) {
+    metrics::StageReport report_of;
+    report_of.pipeline_rank = rank;
+    report_of.components = {{"weights", Bytes(weights)},
+                            {std::string(program::kContextMemory), Bytes(300)},
+                            {std::string(program::kCommunicationMemory), Bytes(200)}};
+    report_of.peak_memory = Bytes(weights + 500);
+    return report_of;
+  };
+  report.stages = {stage(0, 1000), stage(1, 3000), stage(2, 2000)};
+  const auto read = [&](const char* kind) {
+    MeasuredStep step;
+    step.memory_gb = 2.0;
+    step.memory_kind = kind;
+    return PredictedReading(ReadingOf(step).value(), report);
+  };
+  EXPECT_EQ(read("GiB max over ranks torch max_memory_allocated (reserved 84.7)"), Bytes(3000));
+  EXPECT_EQ(read("GiB max reserved"), Bytes(3168));
+  EXPECT_EQ(read("max on first/last node, nvidia-smi style"), Bytes(2112 + 500));
+  EXPECT_EQ(read("GB max_memory_usage logged"), Bytes(1000));
+  MeasuredStep step;
+  EXPECT_FALSE(ReadingOf(step));
+  step.memory_gb = 2.0;
+  step.memory_kind = "GiB max reserved";
+  EXPECT_EQ(ReadingOf(step)->bytes, Bytes(std::int64_t{2} << 30));
+  step.memory_kind = "GB max_memory_usage logged";
+  EXPECT_EQ(ReadingOf(step)->bytes, Bytes(std::int64_t{2} << 30));
+  step.memory_kind = "max on first/last node, nvidia-smi style";
+  EXPECT_EQ(ReadingOf(step)->bytes, Bytes(2'000'000'000));
+}
+
+TEST(SoftwareStack, SaysWhatStateItKeepsBesideTheUsual) {
+  const std::vector<SoftwareStack> stacks = Stacks();
+  EXPECT_TRUE(FindStack(stacks, "mlperf-2024")->fp8_parameters);
+  EXPECT_FALSE(FindStack(stacks, "nemo-2024")->fp8_parameters);
+  EXPECT_TRUE(FindStack(stacks, "megatron-2025-plain")->gradient_placeholders);
+  EXPECT_EQ(FindStack(stacks, "deepspeed-2022")->gradient_dtype_fp16, "fp16");
+  EXPECT_TRUE(FindStack(stacks, "deepspeed-2022")->keeps_parameter_gradients);
 }
 
 TEST(SoftwareStack, IsChosenByTheLongestFrameworkNameAndTheRelease) {

@@ -17,11 +17,13 @@ namespace quadrille::tools {
 struct MemoryReading {
   Bytes bytes;
   bool whole_process = false;  // of nvidia-smi: the CUDA context and NCCL's buffers are in it
+  bool reserved = false;       // what the allocator holds, not what it has given out
+  bool first_stage = false;    // of rank 0, which writes the log
   bool end_stages = false;     // of the first or the last pipeline stage
 };
 
-// Nothing where the row has no reading. "GiB" in the kind makes it binary; PyTorch's allocator is
-// what a kind names that does not say nvidia-smi.
+// Nothing where the row has no reading. "GiB" or "logged" in the kind makes it binary; PyTorch's
+// allocator is what a kind names that does not say nvidia-smi.
 [[nodiscard]] std::optional<MemoryReading> ReadingOf(const MeasuredStep& step);
 
 // What such a reading would show of the simulated step.
