@@ -14,7 +14,8 @@
 //                               (NVLS tree), else along a chain. The ramp of the one-node law grows
 //                               as the square root of the latency, the time a pipeline needs to
 //                               fill; NICs that are the bottleneck hide it, so that t = alpha +
-//                               max(gamma sqrt(X) + X / B of the node, X / B of the NICs).
+//                               max(gamma sqrt(X) + X / B of the node, X / B of the NICs). A site's
+//                               own network ramp comes on top.
 //   all-to-all                  The slower of what stays in the node and what leaves it (PXN
 //                               aggregates per rail); every peer costs its own message.
 //   send/receive                NCCL's point-to-point law, far from line rate. Within a node it may
@@ -72,9 +73,15 @@ struct Path {
   Duration gamma{0};
   BytesPerSecond bandwidth;
   BytesPerSecond nic_bandwidth{1e30};  // of the NICs, when they are a stage of their own
+  Duration network_gamma{0};           // ramp of the network, which no stage hides
   double nvlink_load = 0.0;
   double nic_load = 0.0;
 };
+
+// The node's NVLink and its NICs are told apart: while one fills, the other already works.
+bool HasNicStage(const Path& path) {
+  return path.nic_bandwidth.value() < Path{}.nic_bandwidth.value() && path.nvlink_load > 0.0;
+}
 
 // The fastest that bytes flow in any stretch of the transfer.
 BytesPerSecond Cap(const Path& path) { return std::min(path.bandwidth, path.nic_bandwidth); }
@@ -82,7 +89,8 @@ BytesPerSecond Cap(const Path& path) { return std::min(path.bandwidth, path.nic_
 // The whole of a transfer alone.
 Duration Alone(const Path& path, Bytes work) {
   const Duration ramped = Ramp(path.gamma, work) + work / path.bandwidth;
-  return std::max(Duration(0), path.alpha) + std::max(ramped, work / path.nic_bandwidth);
+  return std::max(Duration(0), path.alpha) + Ramp(path.network_gamma, work) +
+         std::max(ramped, work / path.nic_bandwidth);
 }
 
 // Time in which nothing moves, such that latency + X / cap is the whole.
@@ -243,12 +251,18 @@ BytesPerSecond OnRateGrid(BytesPerSecond rate) {
   return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
 }
 
-// The path through these ports: no stage of it is faster than they are, and rates are on the grid.
-// Before any choice between paths, so that the choice is by the time that comes out, and with wider
-// ports no time rises.
+// The path through these ports: no stage of it is faster than the ports that it uses, and rates are
+// on the grid. Before any choice between paths, so that the choice is by the time that comes out,
+// and with wider ports no time rises.
 Path Within(Path path, const PortCapacities& ports) {
   const BytesPerSecond bound = PortBound(path, ports);
-  path.bandwidth = OnRateGrid(std::min(path.bandwidth, bound));
+  if (HasNicStage(path)) {
+    path.bandwidth = std::min(path.bandwidth, ports.nvlink * (1.0 / path.nvlink_load));
+    path.nic_bandwidth = std::min(path.nic_bandwidth, bound);
+  } else {
+    path.bandwidth = std::min(path.bandwidth, bound);
+  }
+  path.bandwidth = OnRateGrid(path.bandwidth);
   path.nic_bandwidth = OnRateGrid(path.nic_bandwidth);
   return path;
 }
@@ -317,7 +331,7 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
                   ? NvlinkPath(shape, placement.ranks, cost.work, constants)
                   : NetworkPath(shape, placement, cost.work, constants, ports, ideal);
   path.alpha += constants.host_latency;
-  if (placement.nodes > 1) path.gamma += constants.network_gamma_per_sqrt_megabyte;
+  if (placement.nodes > 1) path.network_gamma = constants.network_gamma_per_sqrt_megabyte;
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
                   static_cast<int>(shape.collective.kind), placement.nodes);

@@ -49,7 +49,7 @@ struct SoftwareStack {
   std::string tensor_overlap = "none";                // name of a table, with sequence parallelism
   bool point_to_point = true;                         // overlapped, with virtual stages
   double dropout = 0.0;
-  bool recompute_drops_unused = false;  // a compiler drops what the backward pass does not need
+  bool recompute_drops_unused = false;  // a compiler, or a checkpoint that stops early, does
   bool cuda_graphs = false;
   bool expert_tensor_follows_tensor =
       false;  // a blank ETP is TP (Megatron-Core before 0.12), not 1

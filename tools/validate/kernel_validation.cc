@@ -46,6 +46,9 @@ constexpr GpuName kGpuNames[] = {
 // A cluster that any GPU can be put into.
 constexpr const char* kAnyCluster = "dgx-h100-superpod";
 
+// Grid of dispatch and combine in deepseek-ai/profile-data:train.json, beside which its kernels run.
+constexpr std::int32_t kTraceReservedMultiprocessors = 20;
+
 const scenario::Scenario* GpuOf(HardwareLibrary& library, const std::string& measured,
                                 const std::string& source) {
   std::string gpu = measured;
@@ -113,7 +116,7 @@ void PredictGemm(const CsvTable& table, std::size_t i, CellReader& cells, Hardwa
   double derate = 1.0;
   if (Contains(inputs, "real training trace")) {
     conditions.clock = ClockState::kSustained;
-    conditions.reserved_multiprocessors = 20;
+    conditions.reserved_multiprocessors = kTraceReservedMultiprocessors;
     derate = factors->sustained_derate;
   }
   Settle(row, compute::GemmSeconds(hardware->gpu, *constants, shape, operand, conditions) * derate);
@@ -173,6 +176,9 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
   if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
   compute::AttentionConditions conditions;
   conditions.includes_cache_write = Contains(table.At(i, "source"), "context_attention");
+  // Measured within a training run, at its clock and beside its all-to-all.
+  const bool in_training = Contains(table.At(i, "source"), "profile-data");
+  if (in_training) conditions.reserved_multiprocessors = kTraceReservedMultiprocessors;
   const DataType type = table.At(i, "dtype") == "fp16" ? DataType::kFp16 : DataType::kBf16;
   double predicted = 0.0;
   for (const bool backward : {false, true}) {
@@ -192,10 +198,7 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
       row->measured_s += compute::AttentionFlops(square).value() / rate;
     }
   }
-  // Measured within a training run, at its clock.
-  if (Contains(table.At(i, "source"), "profile-data")) {
-    predicted *= hardware->efficiency.factors_16bit.sustained_derate;
-  }
+  if (in_training) predicted *= hardware->efficiency.factors_16bit.sustained_derate;
   Settle(row, predicted);
 }
 

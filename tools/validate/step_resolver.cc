@@ -108,6 +108,9 @@ std::string RecomputeText(const MeasuredStep& step, const std::string& open,
   return assume("full", fmt::format("'{}' is not understood", said));
 }
 
+// llm-foundry's first tables are in this mode of Composer, the later ones in DEFAULT.
+bool IsPure(const MeasuredStep& step) { return Contains(step.overlap, "mode PURE"); }
+
 void WriteTraining(const MeasuredStep& step, const SoftwareStack& stack, const std::string& recipe,
                    const std::string& recompute, ResolvedStep* resolved) {
   Section section("training", resolved);
@@ -121,6 +124,11 @@ void WriteTraining(const MeasuredStep& step, const SoftwareStack& stack, const s
     section.Stated("precision", recipe);
   }
   section.Stated("recompute", RecomputeText(step, recompute, resolved));
+  if (IsPure(step)) {
+    section.Assumed("recompute_drops_unused", "false",
+                    "mixed precision mode PURE: taken as measured before PyTorch 2.1, whose "
+                    "checkpoints repeat a block to its end");
+  }
 }
 
 // A layout string that deals the layers as evenly as they go, with embedding and loss counted as
@@ -198,7 +206,7 @@ void WriteOverlap(const MeasuredStep& step, const std::string& recipe, int virtu
 }
 
 void WriteRest(const MeasuredStep& step, ResolvedStep* resolved) {
-  if (Contains(step.overlap, "mode PURE")) {
+  if (IsPure(step)) {
     Section section("optimizer", resolved);
     section.Assumed("gradient_dtype", "bf16", "mixed precision mode PURE");
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sim/base/parallel_for.h"
@@ -124,21 +125,59 @@ void TryProfile(const StepResolver& resolver, const StepValidationOptions& optio
       {"costs", "t_f_ms, t_b_ms, t_w_ms, t_comm_ms", "profiled; only the schedule is predicted"});
 }
 
+// `least` is the rung of the ladder to begin with.
 void ValidateStep(const StepResolver& resolver, const StepValidationOptions& options,
-                  StepOutcome* outcome) {
+                  std::size_t least, StepOutcome* outcome) {
   outcome->stratum = StratumOf(*outcome->step);
   if (const auto reading = ReadingOf(*outcome->step)) {
     outcome->measured_memory_gb = static_cast<double>(reading->bytes.value()) * 1e-9;
   }
   if (IsProfiled(*outcome->step)) return TryProfile(resolver, options, outcome);
-  if (Try(resolver, options, kRecomputeLadder[0], outcome)) return;
+  outcome->rung = least;
+  if (Try(resolver, options, kRecomputeLadder[least], outcome)) return;
   if (!outcome->step->recompute.empty()) return;
-  const StepOutcome unrecomputed = *outcome;
-  for (std::size_t rung = 1; rung < std::size(kRecomputeLadder); ++rung) {
+  const StepOutcome first = *outcome;
+  for (std::size_t rung = least + 1; rung < std::size(kRecomputeLadder); ++rung) {
+    outcome->rung = rung;
     if (Try(resolver, options, kRecomputeLadder[rung], outcome)) return;
   }
-  *outcome = unrecomputed;
+  *outcome = first;
   outcome->assumptions.push_back({"memory", "not enforced", "no recomputation makes the step fit"});
+}
+
+// Everything of a row but its scale: one recipe measured on ever more GPUs.
+std::string SeriesOf(const MeasuredStep& s) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.source_id, s.framework,
+                     s.release, s.model, s.layers, s.gpu, s.interconnect, s.precision, s.seq_len,
+                     s.tp, s.pp, s.vp, s.cp, s.ep, s.mbs);
+}
+
+// A recipe keeps its recomputation over a scaling series, though its larger jobs, whose state is
+// divided further, would fit with less: rows that do not say what is recomputed take what the
+// neediest of their series takes.
+void AlignSeries(const StepResolver& resolver, const StepValidationOptions& options,
+                 std::vector<StepOutcome>* outcomes) {
+  std::map<std::string, std::size_t> neediest;
+  const auto open = [](const StepOutcome& row) {
+    return row.status == RowStatus::kOk && row.step->recompute.empty();
+  };
+  for (const StepOutcome& row : *outcomes) {
+    if (!open(row)) continue;
+    std::size_t& rung = neediest[SeriesOf(*row.step)];
+    rung = std::max(rung, row.rung);
+  }
+  std::vector<StepOutcome*> lower;
+  for (StepOutcome& row : *outcomes) {
+    if (open(row) && row.rung < neediest[SeriesOf(*row.step)]) lower.push_back(&row);
+  }
+  ParallelFor(lower.size(), options.threads, [&](std::size_t i) {
+    StepOutcome aligned;
+    aligned.step = lower[i]->step;
+    ValidateStep(resolver, options, neediest.at(SeriesOf(*aligned.step)), &aligned);
+    aligned.assumptions.push_back({"training.recompute", kRecomputeLadder[aligned.rung],
+                                   "as the jobs of the same series that need the most"});
+    *lower[i] = std::move(aligned);
+  });
 }
 
 }  // namespace
@@ -160,7 +199,8 @@ std::vector<StepOutcome> ValidateSteps(const std::vector<MeasuredStep>& steps,
   for (std::size_t i = 0; i < steps.size(); ++i) outcomes[i].step = &steps[i];
   ParallelFor(
       steps.size(), options.threads,
-      [&](std::size_t i) { ValidateStep(resolver, options, &outcomes[i]); }, options.progress);
+      [&](std::size_t i) { ValidateStep(resolver, options, 0, &outcomes[i]); }, options.progress);
+  AlignSeries(resolver, options, &outcomes);
   return outcomes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct StepOutcome {
   double predicted_memory_gb = 0.0;
   double measured_memory_gb = 0.0;
   bool out_of_memory = false;
+  std::size_t rung = 0;  // of kRecomputeLadder, that stands for a blank recompute column
   std::array<double, program::kRankStates> states_s{};  // what the predicted step consists of
 
   [[nodiscard]] double error() const { return predicted_s / step->time_s - 1.0; }
