@@ -110,6 +110,9 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
     if (!shards_weights) return;
     entry.gather = BytesOf(dense[i], weight);
     entry.expert_gather = BytesOf(pieces_.Parameters(pieces[i]).expert, weight);
+    if (action.kind != ActionKind::kBackwardWeight) {
+      entry.weight_cast = GatheredCastBytes(pieces[i], backward, plan[i].recomputes);
+    }
   };
   const auto add = [&](std::size_t i) {
     const PieceRecompute& group = plan[i];

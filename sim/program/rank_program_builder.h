@@ -136,6 +136,8 @@ class RankProgramBuilder {
   [[nodiscard]] Duration GatherHeadStart();
   [[nodiscard]] network::GroupPlacement PlacementOf(model::Axis axis) const;
   [[nodiscard]] Kernel WeightCastKernel();
+  [[nodiscard]] Bytes GatheredCastBytes(const model::Piece& piece, bool backward,
+                                        bool recomputes) const;
   // What HostOptions::owner_broadcast comes to.
   [[nodiscard]] Duration OwnerBroadcasts() const;
   [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;

@@ -83,6 +83,24 @@ void RankProgramBuilder::AddWeightMemory() {
   add("narrow weights", narrow, model::NarrowBytesPerParameter(recipe) * (both ? 2.0 : 1.0));
 }
 
+// The forward reads one layout of the cast weights, the input gradient the other; a backward that
+// recomputes reads both where they differ.
+Bytes RankProgramBuilder::GatheredCastBytes(const model::Piece& piece, bool backward,
+                                            bool recomputes) const {
+  if (BytesPerElement(input_.optimizer.parameter_gather_dtype) < WeightBytes()) return Bytes(0);
+  const model::PieceParameters weights =
+      model::NarrowParameters(input_.model, input_.execution, piece);
+  const Recipe recipe = input_.execution.recipe;
+  const model::ExecutionConfig& execution = input_.execution;
+  const bool forward_again =
+      (recomputes && execution.recomputation == model::Recomputation::kFull) ||
+      (execution.recomputation == model::Recomputation::kSelective &&
+       (execution.recompute_modules.mlp || execution.recompute_modules.experts));
+  const bool both = backward && forward_again && ReadsBothLayouts(input_.kernels.gpu(), recipe);
+  return BytesOf(weights.dense + weights.expert,
+                 WeightBytes() + model::NarrowBytesPerParameter(recipe) * (both ? 2.0 : 1.0));
+}
+
 // Whole weights and gradients of the pieces that are at work while the rest is sharded.
 void RankProgramBuilder::AddShardingBuffers() {
   const DataSharding sharding = input_.ranks.config().sharding;

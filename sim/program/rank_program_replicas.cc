@@ -28,14 +28,21 @@ Kernel RankProgramBuilder::OptimizerKernel(Bytes bytes, std::int32_t kernels) co
   return {cost.duration, cost.memory_bound, true, cost.memory_traffic, FlopCount(0.0)};
 }
 
-// Casting the weights to the recipe's narrow format, once for all microbatches of a step.
+// Casting the weights to the recipe's narrow format, once for all microbatches of a step. Sharded
+// ones are cast shard by shard before they are gathered narrow, or by every action after they are
+// gathered in 16 bits (GatheredCastBytes).
 Kernel RankProgramBuilder::WeightCastKernel() {
+  const bool sharded = input_.ranks.config().sharding == DataSharding::kFull && !GathersAhead();
+  const bool gathered_narrow =
+      BytesPerElement(input_.optimizer.parameter_gather_dtype) < WeightBytes();
+  if (sharded && !gathered_narrow) return {};
   Bytes bytes{0};
   for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
     for (const model::Piece& piece : PiecesOf(ChunkId(c))) {
       bytes += model::WeightCastBytes(input_.model, input_.execution, piece);
     }
   }
+  if (sharded) bytes = Scale(bytes, 1.0 / GroupSize(Axis::kData));
   if (bytes.value() == 0) return {};
   model::Operation operation;
   operation.kind = OperationKind::kMemoryBound;

@@ -132,7 +132,7 @@ class ActionStream {
       next_ = 0;
       GatherAhead();
       SkipUnselected();
-      if (next_ < Operations().size()) return;
+      if (next_ < Operations().size()) return CastGathered(body_.pieces[piece_].weight_cast);
       LeavePiece();
     }
   }
@@ -161,8 +161,7 @@ class ActionStream {
            (kind == LaneKind::kGradientReduce && !context_.wait_for_reduce);
   }
 
-  // Posts the gathers of this piece and of the next `gather_ahead`; the piece's first kernel waits
-  // for its own.
+  // Posts the gathers of this piece and the next `gather_ahead`; its first kernel waits for its.
   void GatherAhead() {
     if (body_.filter == PassFilter::kBackwardWeight) return;
     const std::size_t ahead = piece_ + static_cast<std::size_t>(context_.gather_ahead);
@@ -181,6 +180,16 @@ class ActionStream {
       gather(model::Axis::kExpertData, piece.expert_gather, "all-gather expert parameters");
     }
     joins_.insert(joins_.end(), gathers_[piece_].begin(), gathers_[piece_].end());
+  }
+
+  // A narrow recipe casts the weights that were gathered in 16 bits, each time.
+  void CastGathered(Bytes bytes) {
+    if (bytes.value() == 0) return;
+    Operation cast;
+    cast.name = "cast weights";
+    cast.pass = body_.filter == PassFilter::kForward ? Pass::kForward : Pass::kInputGradient;
+    cast.memory = {model::MemoryBoundClass::kCast, bytes, 1};
+    EmitKernel(cast, KernelOf(cast), WaitsOf(cast));
   }
 
   void EmitShard(const model::CollectiveShape& collective, const char* name, LaneIndex lane,

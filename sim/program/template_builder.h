@@ -48,6 +48,7 @@ struct PieceBody {
   Bytes gather;
   Bytes reduce;
   Bytes expert_gather{0};  // the same of expert weights, over their own groups
+  Bytes weight_cast{0};    // read and written by the cast of what was gathered in 16 bits
   Bytes expert_reduce{0};
   // Only the recomputation of the list runs; its backward follows as a piece of its own.
   bool recompute_only = false;

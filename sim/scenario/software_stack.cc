@@ -158,6 +158,11 @@ class StackWriter {
     }
   }
 
+  [[nodiscard]] bool ShardsFully() const {
+    return TextAt(*root_, "parallel", "zero") == "3" ||
+           TextAt(*root_, "parallel", "sharding") == "full";
+  }
+
   void WriteOptimizer() {
     if (!Given("parallel", "zero") && !Given("parallel", "sharding")) {
       Add("optimizer", "distributed", stack_.distributed_optimizer);
@@ -171,6 +176,9 @@ class StackWriter {
     }
     if (stack_.fp8_parameters && precision.compare(0, 3, "fp8") == 0) {
       Add("optimizer", "parameter_gather_dtype", std::string("fp8"));
+    } else if (precision.find("fp8") != std::string::npos && ShardsFully() &&
+               !stack_.fsdp_fp8_gather_dtype.empty()) {
+      Add("optimizer", "parameter_gather_dtype", stack_.fsdp_fp8_gather_dtype);
     }
   }
 
@@ -178,8 +186,7 @@ class StackWriter {
     Add("overlap", "gradient_reduce", stack_.gradient_reduce);
     Add("overlap", "parameter_gather", stack_.parameter_gather);
     const bool virtual_stages = DegreeAt(*root_, "virtual_stages") > 1;
-    const bool full = TextAt(*root_, "parallel", "zero") == "3" ||
-                      TextAt(*root_, "parallel", "sharding") == "full";
+    const bool full = ShardsFully();
     const bool sharded = TextAt(*root_, "parallel", "zero") != "0" &&
                          TextAt(*root_, "parallel", "sharding") != "none" &&
                          TextAt(*root_, "optimizer", "distributed") != "false";
@@ -242,6 +249,7 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("keeps_parameter_gradients", &stack->keeps_parameter_gradients);
   reader.Read("gradient_placeholders", &stack->gradient_placeholders);
   reader.Read("fp8_parameters", &stack->fp8_parameters);
+  reader.Read("fsdp_fp8_gather_dtype", &stack->fsdp_fp8_gather_dtype);
   reader.Read("gradient_reduce", &stack->gradient_reduce);
   reader.Read("parameter_gather", &stack->parameter_gather);
   reader.Read("parameter_gather_with_optimizer_step", &stack->parameter_gather_with_optimizer_step);

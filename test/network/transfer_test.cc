@@ -304,6 +304,28 @@ TEST(CostOf, TwoNodesReduceFasterThanTheirNicsWouldAsARing) {
   EXPECT_LT(bus, 490);
 }
 
+TEST(CostOf, TheNicsOfATreeHideTheNodesRampButDoNotSlowItsNvlink) {
+  // Two B200 nodes: 870 GB/s inside, 8 x 50 GB/s out, of which a tree sends each byte once. While
+  // the node is the slower stage its law alone counts, and the wider its NVLink, the sooner.
+  CollectiveConstants wide = Hopper();
+  wide.nvlink_all_reduce = MakeLaw(27, 870, 9);
+  wide.tree_nic_efficiency = 0.96;
+  const double factor = BusFactor(CollectiveKind::kAllReduce, 16);
+  const PortCapacities ports{BytesPerSecond(900e9), BytesPerSecond(50e9)};
+  const auto seconds = [&](std::int64_t bytes) {
+    return ToSeconds(CostOf(Shape(CollectiveKind::kAllReduce, bytes), Across(2, 8), wide, ports,
+                            Fidelity::kAlphaBeta)
+                         .alone);
+  };
+  const double alpha = (27 + 2 * 20.9) * 1e-6;
+  const double gamma = 9e-6 * std::sqrt(alpha / 27e-6);
+  const double work = factor * 64e6;
+  EXPECT_NEAR(seconds(64'000'000), alpha + gamma * std::sqrt(work * 1e-6) + work / 870e9, 1e-7);
+  // Where the NICs are the slower stage they are all that counts.
+  const double large = factor * 64e9;
+  EXPECT_NEAR(seconds(64'000'000'000), alpha + large / (400e9 * 0.96 * factor), 1e-4);
+}
+
 TEST(CostOf, ManyNodesReduceAtTheirNics) {
   // coreweave/nccl-tests: 384.5 GB/s on 64 H100 at 8 GiB.
   const std::int64_t bytes = std::int64_t{1} << 33;

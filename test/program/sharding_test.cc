@@ -130,6 +130,43 @@ TEST(ShardedTraffic, InAPipelineTheyAreGatheredOnceAStep) {
   }
 }
 
+// Bytes that casts of weights read and write in a step.
+std::int64_t CastBytes(const SmallStep& step) {
+  const LoweredStep lowered = Lower(step);
+  const RankProgram& rank = lowered.program.programs[0];
+  std::int64_t bytes = 0;
+  for (const Segment& segment : rank.segments) {
+    for (const Instruction& instruction : rank.templates[segment.body].instructions) {
+      if (instruction.kind != InstructionKind::kCompute) continue;
+      if (rank.operations[instruction.operation].name != "cast weights") continue;
+      bytes += rank.kernels[instruction.cost].memory_traffic.value();
+    }
+  }
+  return bytes;
+}
+
+TEST(WeightCast, HappensOnceAStepUnlessWeightsAreGatheredWide) {
+  SmallStep step = Sharded(DataSharding::kOptimizer);
+  EXPECT_EQ(CastBytes(step), 0) << "16 bits are what the GEMMs read";
+  step.execution.recipe = Recipe::kFp8Delayed;
+  const std::int64_t layer =
+      model::NarrowParameters(step.model, step.execution, {.kind = model::PieceKind::kLayer})
+          .dense.value();
+  const std::int64_t narrow = step.model.layers * layer;
+  EXPECT_EQ(CastBytes(step), narrow * (2 + 2)) << "read once, both layouts written";
+  step.parallel.sharding = DataSharding::kFull;
+  // The forward and the backward gather, and cast, on their own; each reads one layout.
+  EXPECT_EQ(CastBytes(step), kMicrobatches * 2 * narrow * (2 + 1));
+  step.execution.recomputation = model::Recomputation::kFull;
+  EXPECT_EQ(CastBytes(step), kMicrobatches * narrow * (2 + 1 + 2 + 2)) << "the backward reads both";
+  step.execution.recomputation = model::Recomputation::kNone;
+  step.overlap.fsdp_reshard_after_forward = false;
+  EXPECT_EQ(CastBytes(step), kMicrobatches * narrow * (2 + 1)) << "kept for the backward";
+  step.overlap.fsdp_reshard_after_forward = true;
+  step.optimizer.parameter_gather_dtype = DataType::kFp8;
+  EXPECT_EQ(CastBytes(step), narrow * (2 + 2) / kRanks) << "every rank its shard";
+}
+
 TEST(ShardedTraffic, HybridShardingReducesShardsBetweenItsGroupsOnceAStep) {
   SmallStep step = Sharded(DataSharding::kFull);
   step.parallel.shard_group = 4;

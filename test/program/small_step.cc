@@ -102,6 +102,7 @@ compute::KernelCostModel SmallKernels(compute::Fidelity fidelity) {
   gpu.architecture = "ampere";
   gpu.streaming_multiprocessors = 100;
   gpu.peak_16bit = FlopsPerSecond(100e12);
+  gpu.peak_fp8 = FlopsPerSecond(200e12);
   gpu.memory_bandwidth = BytesPerSecond(1e12);
   gpu.memory_capacity = Bytes(80'000'000'000);
   compute::GpuEfficiency efficiency;

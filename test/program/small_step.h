@@ -49,7 +49,8 @@ void SetDegrees(SmallStep& step, std::int32_t tensor, std::int32_t context, std:
 
 [[nodiscard]] LoweredStep Lower(const SmallStep& step);
 
-// Round numbers: 100 SMs, 100 TFLOP/s, 1 TB/s; NVLink 300 GB/s and one NIC of 25 GB/s per GPU.
+// Round numbers: 100 SMs, 100 TFLOP/s, twice that in FP8, 1 TB/s; NVLink 300 GB/s and one NIC of 25
+// GB/s per GPU.
 [[nodiscard]] compute::KernelCostModel SmallKernels(compute::Fidelity fidelity);
 [[nodiscard]] network::CollectiveConstants SmallNetwork();
 [[nodiscard]] network::PortCapacities SmallPorts();

@@ -197,6 +197,24 @@ TEST(Stack, ChoosesWhatIsKeptOfGradientsAndWeightsByThePrecision) {
   EXPECT_NE(HashOf(load("megatron-2025-plain", "bf16")), HashOf(bf16));
 }
 
+TEST(Stack, GathersFullyShardedFp8WeightsAsItSays) {
+  LoadOptions shipped;
+  shipped.shipped_directory = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
+  const auto gathered = [&](const std::string& precision, int zero) {
+    const auto scenario = LoadScenarioText(
+        fmt::format("model: llama3-8b\ncluster: dgx-h100-superpod\ngpus: 8\n"
+                    "stack: megatron-2025\nparallel: {{zero: {}}}\n"
+                    "training: {{sequence_length: 4096, global_batch: 8, precision: {}}}\n",
+                    zero, precision),
+        "run.yaml", shipped);
+    EXPECT_TRUE(scenario) << ToString(scenario.error());
+    return scenario ? scenario->optimizer.parameter_gather_dtype : DataType::kFp4;
+  };
+  EXPECT_EQ(gathered("fp8", 3), DataType::kFp8);
+  EXPECT_EQ(gathered("bf16", 3), DataType::kBf16);
+  EXPECT_EQ(gathered("fp8", 1), DataType::kBf16);
+}
+
 TEST(Stack, IsNamedByAFile) {
   EXPECT_NE(ProblemsWith({"stack=plane"}).find("no software stack named 'plane'; did you mean"),
             std::string::npos);

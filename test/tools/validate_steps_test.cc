@@ -115,6 +115,50 @@ TEST(ValidateSteps, CountsOnlyCompleteConsistentRowsAndTheNewestRelease) {
   EXPECT_EQ(NewestReleases({older, newer}), (std::vector<bool>{false, true}));
 }
 
+std::string AssumedOf(const StepOutcome& row, const std::string& key) {
+  std::string last;
+  for (const scenario::Assumption& a : row.assumptions) {
+    if (a.key == key) last = a.value;
+  }
+  return last;
+}
+
+TEST(ValidateSteps, AScalingSeriesRecomputesWhatItsNeediestJobDoes) {
+  // 16 bytes of state per parameter leave 8 GPUs no room for what 256 GPUs keep.
+  MeasuredStep small = StepOf("DGXC-132");
+  small.recompute.clear();
+  small.tp = small.pp = small.cp = 1;
+  small.vp = 0;
+  small.zero_stage = 3;
+  small.mbs = 2;
+  small.gpus = 8;
+  small.gbs = 16;
+  MeasuredStep large = small;
+  large.gpus = 256;
+  large.gbs = 512;
+  const std::string alone =
+      AssumedOf(ValidateSteps({large}, Stacks(), Options(1))[0], "training.recompute");
+  const auto series = ValidateSteps({small, large}, Stacks(), Options(1));
+  ASSERT_EQ(series[1].status, RowStatus::kOk) << series[1].reason;
+  EXPECT_NE(AssumedOf(series[0], "training.recompute"), alone);
+  EXPECT_EQ(series[1].rung, series[0].rung);
+  large.release = "other";
+  EXPECT_LT(ValidateSteps({small, large}, Stacks(), Options(1))[1].rung, series[0].rung);
+}
+
+TEST(StepResolver, TakesTheFirstTablesOfLlmFoundryAsMeasuredBeforeCheckpointsStoppedEarly) {
+  MeasuredStep step = StepOf("DGXC-132");
+  step.framework = "llm-foundry/Composer FSDP1";
+  step.recompute = "full";
+  const std::vector<MeasuredStep> steps = {step};
+  const auto stacks = Stacks();
+  const StepResolver resolver(steps, stacks);
+  const std::string key = "recompute_drops_unused: false";
+  EXPECT_EQ(resolver.Resolve(step)->run_text.find(key), std::string::npos);
+  step.overlap = "mixed precision mode PURE";
+  EXPECT_NE(resolver.Resolve(step)->run_text.find(key), std::string::npos);
+}
+
 TEST(ValidateSteps, RefusesAFrameworkThatNoStackListsAndAnUnknownGpu) {
   std::vector<MeasuredStep> steps = {StepOf("DGXC-132"), StepOf("DGXC-132")};
   steps[0].framework = "homegrown";
