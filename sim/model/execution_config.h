@@ -106,7 +106,7 @@ struct ExecutionConfig {
   RecomputeMethod recompute_method = RecomputeMethod::kUniform;
   std::int32_t recompute_layers = 1;  // of full recomputation, per chunk
   NarrowStorage narrow_storage;
-  // The last product of a recomputed MLP or layer, which no gradient needs, is left out: by XLA, and
+  // The last product of a recomputed MLP or layer, which no gradient needs, is left out: by XLA and
   // by PyTorch's non-reentrant checkpoints from 2.1 on (torch/utils/checkpoint.py, early stop).
   bool recompute_drops_unused = false;
   ContextAlgorithm context_algorithm = ContextAlgorithm::kRing;

@@ -46,7 +46,7 @@ constexpr GpuName kGpuNames[] = {
 // A cluster that any GPU can be put into.
 constexpr const char* kAnyCluster = "dgx-h100-superpod";
 
-// Grid of dispatch and combine in deepseek-ai/profile-data:train.json, beside which its kernels run.
+// Grid of dispatch and combine of deepseek-ai/profile-data:train.json, beside which kernels run.
 constexpr std::int32_t kTraceReservedMultiprocessors = 20;
 
 const scenario::Scenario* GpuOf(HardwareLibrary& library, const std::string& measured,
