@@ -16,6 +16,8 @@
 // 3. Shared experts run before the router, or beside the dispatch where shared_expert_overlap is
 // set.
 // 4. An expert's weight gradient is one GEMM per expert with the expert's rows as depth.
+// 5. FC1's bias is added by the GEMM. FC2's is scaled by each row's probability, which no kernel
+//    fuses: Megatron goes expert by expert in fp32 and concatenates (experts.py, _apply_bias).
 
 #include "sim/model/expert_routing.h"
 #include "sim/model/layer_parts.h"
@@ -238,6 +240,26 @@ bool FusesCast(const Shard& shard) {
          shard.execution.fusions.expert_activation_quantize;
 }
 
+// Per element of a row, forward: bias times probability (4 bytes written), added (2 + 4 read, 4
+// written), concatenated (4 + 4), cast (4 + 2).
+constexpr double kExpertBiasForwardBytes = 28.0;
+// Backward: cast (2 + 4), the rows' gradient narrowed (4 + 2) and concatenated (2 + 2), products
+// with probability and with bias (4 + 4 each) and their sums (4 each).
+constexpr double kExpertBiasBackwardBytes = 40.0;
+
+// FC2's bias of every local expert: two kernels each and two over all rows; backward four and two.
+Index ExpertBias(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
+                 Index input) {
+  if (!shard.config.mlp_bias) return input;
+  const bool backward = pass == Pass::kInputGradient;
+  const auto kernels =
+      static_cast<std::int32_t>((backward ? 4 : 2) * shapes.rows.local_experts + 2);
+  return list.MemoryBound(
+      "expert bias", pass, MemoryBoundClass::kElementwise,
+      BytesOf(shapes.RowElements(), backward ? kExpertBiasBackwardBytes : kExpertBiasForwardBytes),
+      {input}, kernels);
+}
+
 Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
                        Pass pass, Index input) {
   Index last = Pad(list, shard, shapes, "pad", pass, input);
@@ -250,6 +272,7 @@ Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShap
                   2, FusesCast(shard), false, last);
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
+  last = ExpertBias(list, shard, shapes, pass, last);
   return Pad(list, shard, shapes, "unpad", pass, last);
 }
 
@@ -261,6 +284,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
                       FusesCast(shard), kBefore);
   }
   gradient = Pad(list, shard, shapes, "pad", pass, gradient);
+  gradient = ExpertBias(list, shard, shapes, pass, gradient);
   Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient);
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);

@@ -326,6 +326,31 @@ TEST(Load, NoExpertIsAskedForMoreOftenThanByEveryToken) {
   EXPECT_EQ(BoundedPopularity({2, 2, 2, 2}, 1), (std::vector<double>{1, 1, 1, 1}));
 }
 
+TEST(Experts, TheBiasOfTheSecondProductIsAddedExpertByExpert) {
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 8};
+  execution.sequence_length = 4096;
+  const auto biases = [&](const std::string& model, bool backward) {
+    const PieceOperations operations = OperationsOf(ShippedModel(model), execution, {.layer = 0});
+    std::vector<MemoryBoundShape> found;
+    for (const Operation& operation : backward ? operations.backward : operations.forward) {
+      if (std::string(operation.name) == "expert bias") found.push_back(operation.memory);
+    }
+    return found;
+  };
+  EXPECT_TRUE(biases("mixtral-8x7b", false).empty());
+  // 4,096 tokens x 4 experts, balanced; 128 experts over 8 GPUs.
+  const double elements = 4096.0 * 4 * 2880;
+  const auto forward = biases("gpt-oss-120b", false);
+  ASSERT_EQ(forward.size(), 1u);
+  EXPECT_EQ(forward[0].bytes.value(), static_cast<std::int64_t>(elements * 28));
+  EXPECT_EQ(forward[0].kernels, 2 * 16 + 2);
+  const auto backward = biases("gpt-oss-120b", true);
+  ASSERT_EQ(backward.size(), 1u);
+  EXPECT_EQ(backward[0].bytes.value(), static_cast<std::int64_t>(elements * 40));
+  EXPECT_EQ(backward[0].kernels, 4 * 16 + 2);
+}
+
 TEST(LatentAttention, OnlyNarrowOutputsAreGathered) {
   ExecutionConfig execution;
   execution.sharding = {.tensor = 2, .sequence_parallel = true, .expert = 64};
