@@ -21,6 +21,26 @@ std::vector<Bucket> CutIntoBuckets(const ChunkParameters& chunk, ParameterCount 
   return buckets;
 }
 
+GatherPlan GatherByBucket(const ChunkParameters& chunk, ParameterCount bucket_size) {
+  const std::vector<Bucket> backward = CutIntoBuckets(chunk, bucket_size);
+  GatherPlan plan;
+  for (auto bucket = backward.rbegin(); bucket != backward.rend(); ++bucket) {
+    plan.buckets.push_back(bucket->parameters);
+  }
+  const auto buckets = static_cast<std::int64_t>(backward.size());
+  const auto pieces = static_cast<std::int64_t>(chunk.pieces.size());
+  plan.needed.assign(chunk.pieces.size(), static_cast<std::int32_t>(buckets));
+  if (buckets <= 1) return plan;
+  // Behind a piece, as backward meets them, lie whole buckets that it does not need.
+  ParameterCount behind{0};
+  for (std::int64_t i = pieces; i-- > 0;) {
+    const std::int64_t untouched = std::min(behind.value() / bucket_size.value(), buckets - 1);
+    plan.needed[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(buckets - untouched);
+    behind += chunk.pieces[static_cast<std::size_t>(i)];
+  }
+  return plan;
+}
+
 std::vector<Bucket> OnePerPiece(const ChunkParameters& chunk) {
   std::vector<Bucket> buckets;
   for (auto piece = chunk.pieces.rbegin(); piece != chunk.pieces.rend(); ++piece) {

@@ -11,6 +11,8 @@
 //   rank` virtual backwards after
 //     the chunk's last one, so that all pipeline ranks fire together; otherwise as soon as its
 //     gradients are complete;
+//   * parameters are gathered by the same buckets, each when the one before it is waited for, and a
+//     layer waits for its own (param_and_grad_buffer.py, finish_param_sync);
 //   * likewise the gather of chunk c + 1 is fired `pipeline rank` forwards before chunk c's first
 //   forward would need it;
 //     with the gather under the optimizer step, all gathers are under way when the step begins.
@@ -42,6 +44,13 @@ struct Bucket {
 // Buckets of a chunk in the order in which backward completes them. `bucket_size` of 0: one bucket.
 [[nodiscard]] std::vector<Bucket> CutIntoBuckets(const ChunkParameters& chunk,
                                                  ParameterCount bucket_size);
+
+// A chunk's parameters in the order in which forward needs them: the same buckets, last first.
+struct GatherPlan {
+  std::vector<ParameterCount> buckets;
+  std::vector<std::int32_t> needed;  // by piece, in forward order: buckets that must be there
+};
+[[nodiscard]] GatherPlan GatherByBucket(const ChunkParameters& chunk, ParameterCount bucket_size);
 
 // One bucket per piece, all complete with the chunk: gradients of fully sharded layers that the
 // chunk's backwards have added up.

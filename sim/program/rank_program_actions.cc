@@ -83,7 +83,17 @@ std::vector<RankProgramBuilder::PieceRecompute> RankProgramBuilder::RecomputePla
   return plan;
 }
 
-ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
+RankProgramBuilder::Weights RankProgramBuilder::WeightsOf(const Slot& slot, bool first_forward) {
+  const bool forward = slot.first.kind == ActionKind::kForward;
+  if (KeepsGatheredWeights() && input_.schedule.pipeline > 1 && forward && !first_forward) {
+    return Weights::kResident;
+  }
+  const bool in_buckets =
+      first_forward && !slot.second && ParameterBuckets(slot.first.chunk).buckets.size() > 1;
+  return in_buckets ? Weights::kInBuckets : Weights::kGathered;
+}
+
+ActionBody RankProgramBuilder::BodyOf(const Action& action, Weights weights) {
   ActionBody body;
   body.filter = FilterOf(action.kind);
   const bool backward = IsBackward(action.kind);
@@ -91,13 +101,15 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
   // Under look-ahead both are matters of whole chunks (rank_program_unsharding.cc).
   const bool fully = sharding == DataSharding::kFull && !GathersAhead();
   const bool shards_gradients = fully || sharding == DataSharding::kGradient;
-  const bool shards_weights =
-      fully && (backward ? input_.overlap.fsdp_reshard_after_forward : gathers);
+  const bool shards_weights = fully && (backward ? input_.overlap.fsdp_reshard_after_forward
+                                                 : weights != Weights::kResident);
   const double weight = BytesPerElement(input_.optimizer.parameter_gather_dtype);
   const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
   const std::vector<model::Piece> pieces = PiecesOf(action.chunk);
   const std::vector<ParameterCount> dense = ParametersOf(action.chunk).pieces;
   const std::vector<PieceRecompute> plan = RecomputePlan(pieces);
+  const GatherPlan buckets =
+      backward || weights != Weights::kInBuckets ? GatherPlan{} : ParameterBuckets(action.chunk);
   const auto entry_of = [&](std::size_t i, bool recomputes) {
     const model::PieceOperations& operations =
         pieces_.Operations(pieces[i], action.slice, recomputes);
@@ -126,6 +138,7 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, bool gathers) {
       }
     }
     PieceBody entry = entry_of(i, group.recomputes && !together);
+    if (buckets.buckets.size() > 1) entry.buckets_gathered = buckets.needed[i];
     if (!together) gather(entry, i);
     if (shards_gradients && CompletesGradients(action.kind)) {
       entry.reduce = BytesOf(dense[i], gradient);
@@ -200,18 +213,18 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
 }
 
 RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot,
-                                                                          bool gathers) {
+                                                                          Weights weights) {
   std::string name =
       fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
   ActionTemplate result;
-  const ActionBody first = BodyOf(slot.first, gathers);
+  const ActionBody first = BodyOf(slot.first, weights);
   AccountMemory(slot.first, result);
   if (!slot.second) {
     result.built =
         BuildActionTemplate(context_, std::move(name), first, nullptr, shapes_, program_);
     return result;
   }
-  const ActionBody second = BodyOf(*slot.second, gathers);
+  const ActionBody second = BodyOf(*slot.second, weights);
   AccountMemory(*slot.second, result);
   name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
   result.built = BuildActionTemplate(context_, std::move(name), first, &second, shapes_, program_);
@@ -219,16 +232,16 @@ RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const 
 }
 
 void RankProgramBuilder::AddActions() {
-  const bool once = KeepsGatheredWeights() && input_.schedule.pipeline > 1;
-  std::vector<bool> gathered(static_cast<std::size_t>(input_.schedule.virtual_stages), false);
+  std::vector<bool> seen(static_cast<std::size_t>(input_.schedule.virtual_stages), false);
   for (const Slot& slot : Slots()) {
     const bool forward = slot.first.kind == ActionKind::kForward;
-    const bool gathers = !(once && forward && gathered[slot.first.chunk.index()]);
-    if (forward) gathered[slot.first.chunk.index()] = true;
-    const std::pair<Slot, bool> key{TemplateKey(slot), gathers};
+    const bool first = forward && !seen[slot.first.chunk.index()];
+    if (forward) seen[slot.first.chunk.index()] = true;
+    const Weights weights = WeightsOf(slot, first);
+    const std::pair<Slot, Weights> key{TemplateKey(slot), weights};
     auto it = templates_.find(key);
     if (it == templates_.end()) {
-      it = templates_.emplace(key, MakeActionTemplate(slot, gathers)).first;
+      it = templates_.emplace(key, MakeActionTemplate(slot, weights)).first;
     }
     const ActionTemplate& action = it->second;
     slot_templates_.push_back(&action);

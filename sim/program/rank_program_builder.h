@@ -85,9 +85,17 @@ class RankProgramBuilder {
   [[nodiscard]] model::PieceParameters AllParameters();  // of all chunks
   [[nodiscard]] std::vector<PieceRecompute> RecomputePlan(
       const std::vector<model::Piece>& pieces) const;
-  // `gathers`: sharded weights are not resident when a forward begins.
-  [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, bool gathers);
-  [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, bool gathers);
+  // What an action finds of its weights.
+  enum class Weights : std::uint8_t {
+    kResident,
+    kGathered,   // it gathers them itself, where they are sharded
+    kInBuckets,  // they arrive under it: the step's first forward of a chunk that is cut
+  };
+  [[nodiscard]] Weights WeightsOf(const schedules::Slot& slot, bool first_forward);
+  // One bucket where the chunk is not cut or nothing of it is gathered under a forward.
+  [[nodiscard]] GatherPlan ParameterBuckets(ChunkId chunk);
+  [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, Weights weights);
+  [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, Weights weights);
   [[nodiscard]] bool KeepsGatheredWeights() const;
   void AccountMemory(const schedules::Action& action, ActionTemplate& result);
 
@@ -101,6 +109,8 @@ class RankProgramBuilder {
   void PlanPointToPoint();
   void PlanBlockingCalls();
   void PlanParameterGather();
+  [[nodiscard]] std::vector<Wait> NextBucketFired(const GatherPlan& plan, std::size_t k,
+                                                  std::int32_t slot) const;
   [[nodiscard]] bool GathersAhead() const;
   void PlanUnsharding();
   void UnshardChunk(std::int32_t slot, ChunkId chunk, LaneIndex lane);
@@ -153,8 +163,8 @@ class RankProgramBuilder {
   std::int32_t pipeline_rank_;
   RankProgram program_;
   TemplateContext context_;
-  // Keyed with microbatches zeroed, and by whether a forward gathers its weights.
-  std::map<std::pair<schedules::Slot, bool>, ActionTemplate> templates_;
+  // Keyed with microbatches zeroed.
+  std::map<std::pair<schedules::Slot, Weights>, ActionTemplate> templates_;
   std::vector<const ActionTemplate*> slot_templates_;
   std::vector<std::int32_t> slot_begin_;  // absolute compute count before each slot
   std::vector<std::vector<Wait>> slot_entry_waits_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/base/check.h"
 #include "sim/program/rank_program_builder.h"
 
 namespace quadrille::program {
@@ -142,18 +143,10 @@ void RankProgramBuilder::PlanParameterGather() {
     std::int32_t previous = -1;  // slot of the first forward of the chunk gathered before
     for (const std::int32_t chunk : ChunksByFirstForward()) {
       const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
-      network::TransferShape shape;
-      shape.collective = {
-          CollectiveKind::kAllGather, axis,
-          BytesOf(axis == Axis::kData ? parameters.total.dense : parameters.total.expert,
-                  BytesPerElement(input_.optimizer.parameter_gather_dtype))};
+      const GatherPlan plan = axis == Axis::kData ? ParameterBuckets(ChunkId(chunk))
+                                                  : GatherPlan{{parameters.total.expert}, {}};
       const std::int32_t first = SlotsOf(false, chunk).front();
-      if (shape.collective.bytes.value() == 0) continue;
-      const Duration alone = input_.alone(shape, placement);
-      const Duration covered = std::min(alone, head_start);
-      head_start -= covered;
-      if (covered == alone) continue;
-      shape.fraction = 1.0 - ToSeconds(covered) / ToSeconds(alone);
+      if (plan.buckets.front().value() == 0) continue;
       std::vector<Wait> fired;
       if (!input_.overlap.parameter_gather_with_optimizer_step && interleaved && previous >= 0) {
         // Fired so many forwards ahead of the previous chunk's first one as this rank is down the
@@ -162,11 +155,57 @@ void RankProgramBuilder::PlanParameterGather() {
         const auto index = std::max<std::ptrdiff_t>(0, at - forwards.begin() - pipeline_rank_);
         fired.push_back({kComputeLane, BeginCount(forwards[static_cast<std::size_t>(index)])});
       }
-      previous = first;
-      AddFlat(lane, name, shape, std::move(fired));
-      AddEntryWait(first, {lane, static_cast<std::int32_t>(flat_[lane].size())});
+      const bool cut = plan.buckets.size() > 1;
+      QUADRILLE_CHECK(!cut || flat_[lane].empty(), "chunk {} is cut and not gathered first", chunk);
+      for (std::size_t k = 0; k < plan.buckets.size(); ++k) {
+        network::TransferShape shape;
+        shape.collective = {
+            CollectiveKind::kAllGather, axis,
+            BytesOf(plan.buckets[k], BytesPerElement(input_.optimizer.parameter_gather_dtype))};
+        const Duration alone = input_.alone(shape, placement);
+        const Duration covered = std::min(alone, head_start);
+        head_start -= covered;
+        if (covered == alone) continue;
+        shape.fraction = 1.0 - ToSeconds(covered) / ToSeconds(alone);
+        AddFlat(lane, name, shape, k == 0 ? fired : NextBucketFired(plan, k, first));
+        previous = first;
+      }
+      if (previous != first) continue;
+      AddEntryWait(
+          first, {lane, cut ? plan.needed.front() : static_cast<std::int32_t>(flat_[lane].size())});
     }
   }
+}
+
+GatherPlan RankProgramBuilder::ParameterBuckets(ChunkId chunk) {
+  const int lane = FindLane(program_, LaneKind::kParameterGather, Axis::kData);
+  const bool beside = lane >= 0 && IsFlat(static_cast<LaneIndex>(lane)) && !GathersAhead() &&
+                      input_.overlap.parameter_gather &&
+                      input_.schedule.placement != schedules::Placement::kBidirectional;
+  const ParameterCount size =
+      beside ? BucketSize(input_.overlap, pipeline_rank_, chunk.value(), GroupSize(Axis::kData))
+             : ParameterCount(0);
+  return GatherByBucket(ParametersOf(chunk), size);
+}
+
+// Bucket k is gathered once a piece waits for the one before it: when what runs before that piece
+// has been computed. Megatron waits module by module, so that a second bucket of one layer arrives
+// under the layer's first modules; here a layer waits as a whole, and its buckets are fired with
+// the layer before. Those that the first piece needs follow each other.
+std::vector<Wait> RankProgramBuilder::NextBucketFired(const GatherPlan& plan, std::size_t k,
+                                                      std::int32_t slot) const {
+  const auto count = static_cast<std::int32_t>(k);
+  if (count < plan.needed.front()) return {};
+  const auto first_with = [&](std::int32_t buckets) {
+    return std::find_if(plan.needed.begin(), plan.needed.end(),
+                        [&](std::int32_t needed) { return needed >= buckets; }) -
+           plan.needed.begin();
+  };
+  const auto piece = std::min(first_with(count), first_with(count + 1) - 1);
+  if (piece <= 0) return {{kComputeLane, BeginCount(slot)}};
+  const auto index = static_cast<std::size_t>(slot);
+  const std::vector<std::int32_t>& ends = slot_templates_[index]->built.piece_ends;
+  return {{kComputeLane, slot_begin_[index] + ends[static_cast<std::size_t>(piece) - 1]}};
 }
 
 Wait RankProgramBuilder::ReducedIn(LaneIndex lane, std::int32_t slot) const {

@@ -180,6 +180,9 @@ class ActionStream {
       gather(model::Axis::kExpertData, piece.expert_gather, "all-gather expert parameters");
     }
     joins_.insert(joins_.end(), gathers_[piece_].begin(), gathers_[piece_].end());
+    const int lane = FindLane(program_, LaneKind::kParameterGather, model::Axis::kData);
+    const std::int32_t buckets = body_.pieces[piece_].buckets_gathered;
+    if (buckets > 0 && lane >= 0) joins_.push_back({static_cast<LaneIndex>(lane), buckets});
   }
 
   // A narrow recipe casts the weights that were gathered in 16 bits, each time.

@@ -50,6 +50,9 @@ struct PieceBody {
   Bytes expert_gather{0};  // the same of expert weights, over their own groups
   Bytes weight_cast{0};    // read and written by the cast of what was gathered in 16 bits
   Bytes expert_reduce{0};
+  // Completions of the lane of parameter gathers that the piece's first operation waits for, where
+  // that lane runs beside the actions.
+  std::int32_t buckets_gathered = 0;
   // Only the recomputation of the list runs; its backward follows as a piece of its own.
   bool recompute_only = false;
 };

@@ -165,6 +165,7 @@ TEST(GradientReduce, BucketsOfTheFirstChunkFireInsideItsLastBackward) {
 TEST(ParameterGather, ShardsAreGatheredOncePerChunkWithEveryParameter) {
   SmallStep step = StepOf(ScheduleOf("interleaved", 2, 4, 2));
   SetDegrees(step, 1, 1, 4);
+  step.overlap.bucket_size = ParameterCount(1'000'000'000);
   const LoweredStep lowered = Lower(step);
   const RankProgram& rank = lowered.program.programs[0];
   const int lane = FindLane(rank, LaneKind::kParameterGather, model::Axis::kData);
@@ -182,6 +183,50 @@ TEST(ParameterGather, ShardsAreGatheredOncePerChunkWithEveryParameter) {
     if (component.component == "weights") parameters = component.bytes.value() / 2;
   }
   EXPECT_EQ(bytes, 2 * parameters);
+}
+
+// Four pieces of 20, 30, 30 and 20 in buckets of 25: backward fills 25 + 25 + 25 + 25 from the end.
+// The last piece needs the bucket that is gathered last, the first only those before.
+TEST(GatherByBucket, PiecesNeedTheBucketsThatHoldThemAndTheOnesBefore) {
+  ChunkParameters chunk;
+  chunk.pieces = {ParameterCount(20), ParameterCount(30), ParameterCount(30), ParameterCount(20)};
+  chunk.total.dense = ParameterCount(100);
+  const GatherPlan plan = GatherByBucket(chunk, ParameterCount(25));
+  EXPECT_EQ(plan.buckets, std::vector<ParameterCount>(4, ParameterCount(25)));
+  EXPECT_EQ(plan.needed, (std::vector<std::int32_t>{1, 2, 4, 4}));
+  const GatherPlan whole = GatherByBucket(chunk, ParameterCount(0));
+  EXPECT_EQ(whole.buckets, std::vector<ParameterCount>{ParameterCount(100)});
+  EXPECT_EQ(whole.needed, (std::vector<std::int32_t>{1, 1, 1, 1}));
+  // A rest is gathered first: backward completes it last.
+  const GatherPlan rest = GatherByBucket(chunk, ParameterCount(60));
+  EXPECT_EQ(rest.buckets, (std::vector<ParameterCount>{ParameterCount(40), ParameterCount(60)}));
+  EXPECT_EQ(rest.needed, (std::vector<std::int32_t>{1, 2, 2, 2}));
+}
+
+TEST(ParameterGather, TheFirstForwardOfAChunkThatIsCutWaitsLayerByLayer) {
+  SmallStep step = StepOf(ScheduleOf("1f1b", 1, 3), 6);
+  SetDegrees(step, 1, 1, 4);
+  step.overlap.bucket_size = ParameterCount(20'000'000);
+  const LoweredStep lowered = Lower(step);
+  const RankProgram& rank = lowered.program.programs[0];
+  const int lane = FindLane(rank, LaneKind::kParameterGather, model::Axis::kData);
+  const auto gathers = rank.lane_totals[static_cast<std::size_t>(lane)];
+  ASSERT_GT(gathers, 2);
+  std::vector<std::int32_t> inside;  // waits of each forward's operations for gathers
+  for (const Segment& segment : rank.segments) {
+    if (segment.role != SegmentRole::kAction || segment.slot.first.kind != ActionKind::kForward) {
+      continue;
+    }
+    std::int32_t last = 0;
+    for (const Wait& wait : rank.templates[segment.body].waits) {
+      if (wait.lane != lane) continue;
+      EXPECT_GE(wait.count, last);
+      last = wait.count;
+    }
+    inside.push_back(last);
+  }
+  EXPECT_EQ(inside, (std::vector<std::int32_t>{gathers, 0, 0}));
+  EXPECT_TRUE(CheckProgram(lowered.program).empty());
 }
 
 TEST(Buckets, OnePerPieceHoldAllParametersAndAreCompleteWithTheChunk) {
