@@ -51,6 +51,16 @@ std::vector<Bucket> OnePerPiece(const ChunkParameters& chunk) {
   return buckets;
 }
 
+std::vector<Bucket> PieceByPiece(const ChunkParameters& chunk) {
+  std::vector<Bucket> buckets;
+  const auto pieces = static_cast<std::int32_t>(chunk.pieces.size());
+  for (std::int32_t done = 1; done <= pieces; ++done) {
+    const ParameterCount piece = chunk.pieces[static_cast<std::size_t>(pieces - done)];
+    if (piece.value() > 0) buckets.push_back({piece, done});
+  }
+  return buckets;
+}
+
 ParameterCount BucketSize(const OverlapOptions& overlap, std::int32_t pipeline_rank,
                           std::int32_t chunk, std::int32_t data_parallel_size) {
   if (overlap.parameter_gather_with_optimizer_step || pipeline_rank > 0 || chunk > 0 ||

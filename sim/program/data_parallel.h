@@ -56,6 +56,9 @@ struct GatherPlan {
 // chunk's backwards have added up.
 [[nodiscard]] std::vector<Bucket> OnePerPiece(const ChunkParameters& chunk);
 
+// One bucket per piece, each complete with the piece: sharded gradients that leave layer by layer.
+[[nodiscard]] std::vector<Bucket> PieceByPiece(const ChunkParameters& chunk);
+
 // The bucket size in force for a chunk; 0 for "do not cut".
 [[nodiscard]] ParameterCount BucketSize(const OverlapOptions& overlap, std::int32_t pipeline_rank,
                                         std::int32_t chunk, std::int32_t data_parallel_size);

@@ -227,8 +227,13 @@ void RankProgramBuilder::PlanGradientReduce() {
       NameOf(program_, sharded ? "reduce-scatter gradients" : "all-reduce gradients",
              OperationKind::kCollective, Pass::kInputGradient, false);
   const bool two_copies = input_.schedule.placement == schedules::Placement::kBidirectional;
+  // Sharded gradients are reduced in the actions themselves; what is left here is their shards,
+  // layer by layer as PyTorch's hybrid sharding sums them (_fsdp_collectives.py, foreach_reduce).
+  const int shards = FindLane(program_, LaneKind::kGradientReduce, Axis::kData);
+  const bool in_actions = shards >= 0 && !IsFlat(static_cast<LaneIndex>(shards));
   struct Fired {
     std::int32_t count;
+    std::int32_t later;  // reductions of this slot's actions that come after the one of this bucket
     std::int32_t slot;
     StageId stage;
     Bytes bytes;
@@ -242,7 +247,7 @@ void RankProgramBuilder::PlanGradientReduce() {
     std::int32_t firing = last;
     if (!input_.overlap.gradient_reduce) {
       firing = backwards.back();
-    } else if (interleaved && !GathersAhead()) {
+    } else if (interleaved && !GathersAhead() && !in_actions) {
       const auto at = std::find(backwards.begin(), backwards.end(), last) - backwards.begin();
       const auto index = std::min<std::ptrdiff_t>(
           at + pipeline_rank_, static_cast<std::ptrdiff_t>(backwards.size()) - 1);
@@ -251,8 +256,10 @@ void RankProgramBuilder::PlanGradientReduce() {
     const ParameterCount bucket_size =
         two_copies ? ParameterCount(0)
                    : BucketSize(input_.overlap, pipeline_rank_, chunk, GroupSize(Axis::kData));
-    const std::vector<Bucket> buckets =
-        GathersAhead() ? OnePerPiece(parameters) : CutIntoBuckets(parameters, bucket_size);
+    const std::vector<Bucket> buckets = GathersAhead() ? OnePerPiece(parameters)
+                                        : in_actions   ? PieceByPiece(parameters)
+                                                       : CutIntoBuckets(parameters, bucket_size);
+    auto later = static_cast<std::int32_t>(buckets.size());
     const std::vector<std::int32_t>& ends =
         slot_templates_[static_cast<std::size_t>(firing)]->built.piece_ends;
     for (const Bucket& bucket : buckets) {
@@ -261,7 +268,9 @@ void RankProgramBuilder::PlanGradientReduce() {
       if (firing == last && done < ends.size() && done > 0) {
         count = slot_begin_[static_cast<std::size_t>(firing)] + ends[done - 1];
       }
-      reductions.push_back({count, firing, input_.schedule.StageOf(pipeline_rank_, ChunkId(chunk)),
+      --later;
+      reductions.push_back({count, in_actions && firing == last ? later : 0, firing,
+                            input_.schedule.StageOf(pipeline_rank_, ChunkId(chunk)),
                             BytesOf(bucket.parameters, gradient)});
     }
   }
@@ -270,13 +279,14 @@ void RankProgramBuilder::PlanGradientReduce() {
   std::stable_sort(reductions.begin(), reductions.end(), [&](const Fired& a, const Fired& b) {
     return two_copies ? a.stage < b.stage : a.count < b.count;
   });
-  // Sharded gradients are reduced in the actions themselves; what is left here is their shards.
-  const int shards = FindLane(program_, LaneKind::kGradientReduce, Axis::kData);
-  const bool in_actions = shards >= 0 && !IsFlat(static_cast<LaneIndex>(shards));
   const std::int64_t in_group = sharded ? GroupSize(Axis::kData) : 1;
   for (const Fired& reduction : reductions) {
     std::vector<Wait> ready = {{kComputeLane, reduction.count}};
-    if (in_actions) ready.push_back(ReducedIn(static_cast<LaneIndex>(shards), reduction.slot));
+    if (in_actions) {
+      Wait reduced = ReducedIn(static_cast<LaneIndex>(shards), reduction.slot);
+      reduced.count -= reduction.later;
+      ready.push_back(reduced);
+    }
     const auto then = [&](LaneKind kind, Axis axis, CollectiveKind collective, Bytes bytes,
                           const std::string& what) {
       const int lane = FindLane(program_, kind, axis);

@@ -177,7 +177,7 @@ TEST(ShardedTraffic, HybridShardingReducesShardsBetweenItsGroupsOnceAStep) {
             kMicrobatches * 2 * Parameters(step, 0));
 }
 
-TEST(ShardedTraffic, TheReductionBetweenGroupsWaitsForTheLastWithinThem) {
+TEST(ShardedTraffic, EveryReductionBetweenGroupsWaitsForItsOwnWithinThem) {
   SmallStep step = Sharded(DataSharding::kFull);
   step.parallel.shard_group = 4;
   const LoweredStep lowered = Lower(step);
@@ -188,14 +188,22 @@ TEST(ShardedTraffic, TheReductionBetweenGroupsWaitsForTheLastWithinThem) {
   ASSERT_GE(replica, 0);
   const Template& flat = rank.templates[rank.segments.back().body];
   const auto lane = static_cast<std::size_t>(replica);
-  const Instruction& first = flat.instructions[flat.lane_begin[lane]];
-  bool waits = false;
-  for (std::uint32_t w = first.wait_begin; w < first.wait_begin + first.wait_count; ++w) {
-    if (flat.waits[w].lane != scatter) continue;
-    waits = true;
-    EXPECT_EQ(flat.waits[w].count, rank.lane_totals[static_cast<std::size_t>(scatter)]);
+  // Embedding, three layers and the head, the last of them first, in the last of the microbatches.
+  const std::uint32_t begin = flat.lane_begin[lane];
+  const std::uint32_t end = flat.lane_begin[lane + 1];
+  ASSERT_EQ(end - begin, 5u);
+  const std::int32_t total = rank.lane_totals[static_cast<std::size_t>(scatter)];
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const Instruction& reduction = flat.instructions[i];
+    bool waits = false;
+    for (std::uint32_t w = reduction.wait_begin; w < reduction.wait_begin + reduction.wait_count;
+         ++w) {
+      if (flat.waits[w].lane != scatter) continue;
+      waits = true;
+      EXPECT_EQ(flat.waits[w].count, total - static_cast<std::int32_t>(end - 1 - i));
+    }
+    EXPECT_TRUE(waits);
   }
-  EXPECT_TRUE(waits);
 }
 
 TEST(ShardedMemory, EachStageHoldsWhatItDoesNotShard) {
