@@ -159,6 +159,17 @@ TEST(StepResolver, TakesTheFirstTablesOfLlmFoundryAsMeasuredBeforeCheckpointsSto
   EXPECT_NE(resolver.Resolve(step)->run_text.find(key), std::string::npos);
 }
 
+TEST(StepResolver, GathersInFp8WhatTheNotesSayIsGatheredSo) {
+  MeasuredStep step = StepOf("DGXC-132");
+  const std::vector<MeasuredStep> steps = {step};
+  const auto stacks = Stacks();
+  const StepResolver resolver(steps, stacks);
+  const std::string key = "parameter_gather_dtype: fp8";
+  EXPECT_EQ(resolver.Resolve(step)->run_text.find(key), std::string::npos);
+  step.notes = "torch.compile, float8 all-gather";
+  EXPECT_NE(resolver.Resolve(step)->run_text.find(key), std::string::npos);
+}
+
 TEST(ValidateSteps, RefusesAFrameworkThatNoStackListsAndAnUnknownGpu) {
   std::vector<MeasuredStep> steps = {StepOf("DGXC-132"), StepOf("DGXC-132")};
   steps[0].framework = "homegrown";

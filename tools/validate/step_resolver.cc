@@ -206,9 +206,11 @@ void WriteOverlap(const MeasuredStep& step, const std::string& recipe, int virtu
 }
 
 void WriteRest(const MeasuredStep& step, ResolvedStep* resolved) {
-  if (IsPure(step)) {
+  const bool narrow_gather = Contains(step.notes, "float8 all-gather");
+  if (IsPure(step) || narrow_gather) {
     Section section("optimizer", resolved);
-    section.Assumed("gradient_dtype", "bf16", "mixed precision mode PURE");
+    if (IsPure(step)) section.Assumed("gradient_dtype", "bf16", "mixed precision mode PURE");
+    if (narrow_gather) section.Stated("parameter_gather_dtype", "fp8");
   }
   if (Contains(step.overlap, "CUDA graphs") || Contains(step.notes, "with cuda_graph")) {
     Section section("host", resolved);
