@@ -93,6 +93,7 @@ struct KernelCostModel::State {
   topology::GpuSpec gpu;
   GpuEfficiency efficiency;
   ComputeOptions options;
+  GemmConstants gemm_mxfp8;
   std::optional<GemmResiduals> residuals;
   std::unordered_map<Key, KernelCost, KeyHash> memo;
 
@@ -114,6 +115,7 @@ struct KernelCostModel::State {
 const GemmConstants& KernelCostModel::State::GemmOf(DataType type) const {
   switch (type) {
     case DataType::kFp8:
+      if (options.recipe == Recipe::kMxFp8) return gemm_mxfp8;
       return options.recipe == Recipe::kFp8Block ? efficiency.gemm_fp8_block : efficiency.gemm_fp8;
     case DataType::kFp4: return efficiency.gemm_fp4;
     case DataType::kFp32:
@@ -252,6 +254,10 @@ KernelCostModel::KernelCostModel(topology::GpuSpec gpu, GpuEfficiency efficiency
   state_->gpu = std::move(gpu);
   state_->efficiency = std::move(efficiency);
   state_->options = std::move(options);
+  // Scales per block of operands, as of the measured block format; how fast a GEMM reads and writes
+  // memory is no matter of the format (that table's share includes its cast).
+  state_->gemm_mxfp8 = state_->efficiency.gemm_fp8_block;
+  state_->gemm_mxfp8.bandwidth_share = state_->efficiency.gemm_fp8.bandwidth_share;
   std::vector<MeasuredGemm>& measured = state_->options.measured;
   if (measured.empty() || state_->options.fidelity < Fidelity::kTable) return;
   std::vector<Duration> predicted;

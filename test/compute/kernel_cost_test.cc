@@ -169,6 +169,23 @@ TEST(KernelCost, PredictsTheGemmsOfTheDeepSeekTrace) {
   }
 }
 
+TEST(KernelCost, MxFp8HasTheRatesOfBlockScalingAndTheBandwidthOfFp8) {
+  const auto seconds = [](Recipe recipe, std::int64_t m, std::int64_t n, std::int64_t k) {
+    model::Operation gemm = Gemm(m, n, k);
+    gemm.type = DataType::kFp8;
+    return ToSeconds(Model("b200", {.recipe = recipe}).Cost(gemm).duration);
+  };
+  // Large: bound by the tensor cores alone.
+  EXPECT_NEAR(seconds(Recipe::kMxFp8, 8192, 28672, 8192),
+              seconds(Recipe::kFp8Block, 8192, 28672, 8192),
+              0.01 * seconds(Recipe::kFp8Block, 8192, 28672, 8192));
+  EXPECT_GT(seconds(Recipe::kMxFp8, 8192, 28672, 8192),
+            1.03 * seconds(Recipe::kFp8Current, 8192, 28672, 8192));
+  // Few rows: bound by reading the weights, which the block format's table shows with its cast.
+  EXPECT_LT(seconds(Recipe::kMxFp8, 16, 65536, 8192),
+            0.8 * seconds(Recipe::kFp8Block, 16, 65536, 8192));
+}
+
 TEST(KernelCost, FidelitiesAgreeOnALargeGemmAndPartOnASmallOne) {
   const auto seconds = [](Fidelity fidelity, const model::Operation& operation) {
     return ToSeconds(Model("h100-sxm", {.fidelity = fidelity, .clock = ClockState::kStandalone})

@@ -27,6 +27,7 @@ struct SystemRule {
   std::string_view of_class = {};  // the cluster of its GPU class, for a site with its own
 };
 constexpr SystemRule kSystems[] = {
+    {"A100-SXM4-8GPU", "vtrain-a100", "dgx-a100-superpod"},
     {"ABCI", "abci-a100", "dgx-a100-superpod"},
     {"AWS p4de", "aws-p4de-a100", "dgx-a100-superpod"},
     {"AWS p5 ", "aws-p5-h100", "dgx-h100-superpod"},
