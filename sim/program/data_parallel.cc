@@ -27,6 +27,7 @@ GatherPlan GatherByBucket(const ChunkParameters& chunk, ParameterCount bucket_si
   for (auto bucket = backward.rbegin(); bucket != backward.rend(); ++bucket) {
     plan.buckets.push_back(bucket->parameters);
   }
+  if (backward.empty()) plan.buckets.emplace_back(0);
   const auto buckets = static_cast<std::int64_t>(backward.size());
   const auto pieces = static_cast<std::int64_t>(chunk.pieces.size());
   plan.needed.assign(chunk.pieces.size(), static_cast<std::int32_t>(buckets));

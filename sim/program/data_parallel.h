@@ -47,8 +47,8 @@ struct Bucket {
 
 // A chunk's parameters in the order in which forward needs them: the same buckets, last first.
 struct GatherPlan {
-  std::vector<ParameterCount> buckets;
-  std::vector<std::int32_t> needed;  // by piece, in forward order: buckets that must be there
+  std::vector<ParameterCount> buckets;  // at least one, of 0 where the chunk has no parameters
+  std::vector<std::int32_t> needed;     // by piece, in forward order: buckets that must be there
 };
 [[nodiscard]] GatherPlan GatherByBucket(const ChunkParameters& chunk, ParameterCount bucket_size);
 

@@ -88,8 +88,11 @@ RankProgramBuilder::Weights RankProgramBuilder::WeightsOf(const Slot& slot, bool
   if (KeepsGatheredWeights() && input_.schedule.pipeline > 1 && forward && !first_forward) {
     return Weights::kResident;
   }
+  const auto is_cut = [&](Axis axis) {
+    return ParameterBuckets(slot.first.chunk, axis).buckets.size() > 1;
+  };
   const bool in_buckets =
-      first_forward && !slot.second && ParameterBuckets(slot.first.chunk).buckets.size() > 1;
+      first_forward && !slot.second && (is_cut(Axis::kData) || is_cut(Axis::kExpertData));
   return in_buckets ? Weights::kInBuckets : Weights::kGathered;
 }
 
@@ -108,8 +111,12 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, Weights weights) {
   const std::vector<model::Piece> pieces = PiecesOf(action.chunk);
   const std::vector<ParameterCount> dense = ParametersOf(action.chunk).pieces;
   const std::vector<PieceRecompute> plan = RecomputePlan(pieces);
-  const GatherPlan buckets =
-      backward || weights != Weights::kInBuckets ? GatherPlan{} : ParameterBuckets(action.chunk);
+  const bool in_buckets = !backward && weights == Weights::kInBuckets;
+  const auto buckets_of = [&](Axis axis) {
+    return in_buckets ? ParameterBuckets(action.chunk, axis) : GatherPlan{};
+  };
+  const GatherPlan buckets = buckets_of(Axis::kData);
+  const GatherPlan expert_buckets = buckets_of(Axis::kExpertData);
   const auto entry_of = [&](std::size_t i, bool recomputes) {
     const model::PieceOperations& operations =
         pieces_.Operations(pieces[i], action.slice, recomputes);
@@ -139,6 +146,9 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, Weights weights) {
     }
     PieceBody entry = entry_of(i, group.recomputes && !together);
     if (buckets.buckets.size() > 1) entry.buckets_gathered = buckets.needed[i];
+    if (expert_buckets.buckets.size() > 1) {
+      entry.expert_buckets_gathered = expert_buckets.needed[i];
+    }
     if (!together) gather(entry, i);
     if (shards_gradients && CompletesGradients(action.kind)) {
       entry.reduce = BytesOf(dense[i], gradient);

@@ -170,6 +170,15 @@ bool RankProgramBuilder::HoldsTiedCopy(ChunkId chunk, model::Piece piece) const 
   return pieces.front().kind != model::PieceKind::kEmbedding;
 }
 
+ChunkParameters RankProgramBuilder::ExpertsOf(ChunkId chunk) {
+  ChunkParameters experts;
+  for (const model::Piece& piece : PiecesOf(chunk)) {
+    experts.pieces.push_back(pieces_.Parameters(piece).expert);
+    experts.total.dense += experts.pieces.back();
+  }
+  return experts;
+}
+
 ChunkParameters RankProgramBuilder::ParametersOf(ChunkId chunk) {
   ChunkParameters result;
   for (const model::Piece& piece : PiecesOf(chunk)) {

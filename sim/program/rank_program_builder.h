@@ -82,6 +82,8 @@ class RankProgramBuilder {
   [[nodiscard]] std::vector<model::Piece> PiecesOf(ChunkId chunk) const;
   [[nodiscard]] bool HoldsTiedCopy(ChunkId chunk, model::Piece piece) const;
   [[nodiscard]] ChunkParameters ParametersOf(ChunkId chunk);
+  // The expert weights of a chunk as if they were its dense ones: their buffers are cut alike.
+  [[nodiscard]] ChunkParameters ExpertsOf(ChunkId chunk);
   [[nodiscard]] model::PieceParameters AllParameters();  // of all chunks
   [[nodiscard]] std::vector<PieceRecompute> RecomputePlan(
       const std::vector<model::Piece>& pieces) const;
@@ -93,7 +95,7 @@ class RankProgramBuilder {
   };
   [[nodiscard]] Weights WeightsOf(const schedules::Slot& slot, bool first_forward);
   // One bucket where the chunk is not cut or nothing of it is gathered under a forward.
-  [[nodiscard]] GatherPlan ParameterBuckets(ChunkId chunk);
+  [[nodiscard]] GatherPlan ParameterBuckets(ChunkId chunk, model::Axis axis);
   [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, Weights weights);
   [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, Weights weights);
   [[nodiscard]] bool KeepsGatheredWeights() const;

@@ -142,9 +142,7 @@ void RankProgramBuilder::PlanParameterGather() {
                                       Pass::kForward, false);
     std::int32_t previous = -1;  // slot of the first forward of the chunk gathered before
     for (const std::int32_t chunk : ChunksByFirstForward()) {
-      const ChunkParameters parameters = ParametersOf(ChunkId(chunk));
-      const GatherPlan plan = axis == Axis::kData ? ParameterBuckets(ChunkId(chunk))
-                                                  : GatherPlan{{parameters.total.expert}, {}};
+      const GatherPlan plan = ParameterBuckets(ChunkId(chunk), axis);
       const std::int32_t first = SlotsOf(false, chunk).front();
       if (plan.buckets.front().value() == 0) continue;
       std::vector<Wait> fired;
@@ -177,15 +175,15 @@ void RankProgramBuilder::PlanParameterGather() {
   }
 }
 
-GatherPlan RankProgramBuilder::ParameterBuckets(ChunkId chunk) {
-  const int lane = FindLane(program_, LaneKind::kParameterGather, Axis::kData);
+GatherPlan RankProgramBuilder::ParameterBuckets(ChunkId chunk, Axis axis) {
+  const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
   const bool beside = lane >= 0 && IsFlat(static_cast<LaneIndex>(lane)) && !GathersAhead() &&
                       input_.overlap.parameter_gather &&
                       input_.schedule.placement != schedules::Placement::kBidirectional;
   const ParameterCount size =
       beside ? BucketSize(input_.overlap, pipeline_rank_, chunk.value(), GroupSize(Axis::kData))
              : ParameterCount(0);
-  return GatherByBucket(ParametersOf(chunk), size);
+  return GatherByBucket(axis == Axis::kData ? ParametersOf(chunk) : ExpertsOf(chunk), size);
 }
 
 // Bucket k is gathered once a piece waits for the one before it: when what runs before that piece
@@ -343,8 +341,19 @@ void RankProgramBuilder::PlanExpertGradientReduce() {
     const std::vector<std::int32_t> uses = SlotsOf(true, chunk);
     if (uses.empty()) continue;
     const std::int32_t firing = input_.overlap.gradient_reduce ? uses.back() : backwards.back();
-    const Bytes bytes = BytesOf(ParametersOf(ChunkId(chunk)).total.expert, gradient);
-    if (bytes.value() > 0) reductions.emplace_back(EndCount(firing), bytes);
+    const ParameterCount bucket_size =
+        input_.schedule.placement == schedules::Placement::kBidirectional
+            ? ParameterCount(0)
+            : BucketSize(input_.overlap, pipeline_rank_, chunk, GroupSize(Axis::kData));
+    const auto slot = static_cast<std::size_t>(firing);
+    const std::vector<std::int32_t>& ends = slot_templates_[slot]->built.piece_ends;
+    for (const Bucket& bucket : CutIntoBuckets(ExpertsOf(ChunkId(chunk)), bucket_size)) {
+      const auto done = static_cast<std::size_t>(bucket.pieces_done);
+      const bool early = firing == uses.back() && done > 0 && done < ends.size();
+      const std::int32_t count = early ? slot_begin_[slot] + ends[done - 1] : EndCount(firing);
+      const Bytes bytes = BytesOf(bucket.parameters, gradient);
+      if (bytes.value() > 0) reductions.emplace_back(count, bytes);
+    }
   }
   std::stable_sort(reductions.begin(), reductions.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -180,9 +180,12 @@ class ActionStream {
       gather(model::Axis::kExpertData, piece.expert_gather, "all-gather expert parameters");
     }
     joins_.insert(joins_.end(), gathers_[piece_].begin(), gathers_[piece_].end());
-    const int lane = FindLane(program_, LaneKind::kParameterGather, model::Axis::kData);
-    const std::int32_t buckets = body_.pieces[piece_].buckets_gathered;
-    if (buckets > 0 && lane >= 0) joins_.push_back({static_cast<LaneIndex>(lane), buckets});
+    const auto arrive = [&](model::Axis axis, std::int32_t buckets) {
+      const int lane = FindLane(program_, LaneKind::kParameterGather, axis);
+      if (buckets > 0 && lane >= 0) joins_.push_back({static_cast<LaneIndex>(lane), buckets});
+    };
+    arrive(model::Axis::kData, body_.pieces[piece_].buckets_gathered);
+    arrive(model::Axis::kExpertData, body_.pieces[piece_].expert_buckets_gathered);
   }
 
   // A narrow recipe casts the weights that were gathered in 16 bits, each time.

@@ -53,6 +53,7 @@ struct PieceBody {
   // Completions of the lane of parameter gathers that the piece's first operation waits for, where
   // that lane runs beside the actions.
   std::int32_t buckets_gathered = 0;
+  std::int32_t expert_buckets_gathered = 0;  // the same of expert weights
   // Only the recomputation of the list runs; its backward follows as a piece of its own.
   bool recompute_only = false;
 };

@@ -197,6 +197,8 @@ TEST(GatherByBucket, PiecesNeedTheBucketsThatHoldThemAndTheOnesBefore) {
   const GatherPlan whole = GatherByBucket(chunk, ParameterCount(0));
   EXPECT_EQ(whole.buckets, std::vector<ParameterCount>{ParameterCount(100)});
   EXPECT_EQ(whole.needed, (std::vector<std::int32_t>{1, 1, 1, 1}));
+  EXPECT_EQ(GatherByBucket({{}, {ParameterCount(0)}}, ParameterCount(25)).buckets,
+            std::vector<ParameterCount>{ParameterCount(0)});
   // A rest is gathered first: backward completes it last.
   const GatherPlan rest = GatherByBucket(chunk, ParameterCount(60));
   EXPECT_EQ(rest.buckets, (std::vector<ParameterCount>{ParameterCount(40), ParameterCount(60)}));
@@ -227,6 +229,29 @@ TEST(ParameterGather, TheFirstForwardOfAChunkThatIsCutWaitsLayerByLayer) {
   }
   EXPECT_EQ(inside, (std::vector<std::int32_t>{gathers, 0, 0}));
   EXPECT_TRUE(CheckProgram(lowered.program).empty());
+}
+
+TEST(ParameterGather, ExpertWeightsAreCutIntoBucketsOfTheirOwn) {
+  SmallStep step = StepOf(ScheduleOf("1f1b", 1, 2), 4);
+  step.model.experts.experts = 8;
+  step.model.experts.top_k = 2;
+  step.model.experts.expert_ffn_hidden = 4096;
+  step.parallel.expert = 2;
+  SetDegrees(step, 1, 1, 4);
+  step.overlap.bucket_size = ParameterCount(50'000'000);
+  const LoweredStep lowered = Lower(step);
+  const RankProgram& rank = lowered.program.programs[0];
+  for (const LaneKind kind : {LaneKind::kParameterGather, LaneKind::kGradientReduce}) {
+    const int lane = FindLane(rank, kind, model::Axis::kExpertData);
+    ASSERT_GE(lane, 0);
+    std::int64_t experts = 0;
+    for (std::int32_t layer = 0; layer < 4; ++layer) {
+      experts +=
+          model::ParametersOf(step.model, step.execution.sharding, {.layer = layer}).expert.value();
+    }
+    EXPECT_EQ(rank.lane_totals[static_cast<std::size_t>(lane)],
+              static_cast<std::int32_t>((experts + 49'999'999) / 50'000'000));
+  }
 }
 
 TEST(Buckets, OnePerPieceHoldAllParametersAndAreCompleteWithTheChunk) {
