@@ -94,6 +94,14 @@ class RankProgramBuilder {
     kInBuckets,  // they arrive under it: the step's first forward of a chunk that is cut
   };
   [[nodiscard]] Weights WeightsOf(const schedules::Slot& slot, bool first_forward);
+  // A bucket of gradients on its way to the other replicas.
+  struct Reduction {
+    std::int32_t count;  // of the compute lane, behind which it is launched
+    std::int32_t later;  // reductions of this slot's actions that come after the one of this bucket
+    std::int32_t slot;
+    StageId stage;
+    Bytes bytes;
+  };
   // One bucket where the chunk is not cut or nothing of it is gathered under a forward.
   [[nodiscard]] GatherPlan ParameterBuckets(ChunkId chunk, model::Axis axis);
   [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, Weights weights);
@@ -118,6 +126,11 @@ class RankProgramBuilder {
   void UnshardChunk(std::int32_t slot, ChunkId chunk, LaneIndex lane);
   [[nodiscard]] Bytes GatheredBytes(ChunkId chunk);
   void PlanGradientReduce();
+  [[nodiscard]] int ActionReduceLane() const;
+  [[nodiscard]] std::int32_t FiringSlot(std::int32_t last_use) const;
+  [[nodiscard]] std::vector<Bucket> GradientBuckets(std::int32_t chunk);
+  void AddReductions(std::int32_t chunk, std::vector<Reduction>& reductions);
+  void PostReduction(const Reduction& reduction);
   void PlanTiedEmbedding();
   void PlanExpertGradientReduce();
   void AddFlat(LaneIndex lane, std::uint16_t name, const network::TransferShape& shape,

@@ -16,29 +16,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "sim/compute/kernel_cost.h"
 #include "sim/program/execution_options.h"
 #include "sim/program/pass_filter.h"
 #include "sim/program/program.h"
+#include "sim/program/shape_table.h"
 
 namespace quadrille::program {
-
-// Deduplicates transfer shapes over all ranks.
-class ShapeTable {
- public:
-  explicit ShapeTable(std::vector<network::TransferShape>& shapes) : shapes_(shapes) {}
-  std::uint32_t IndexOf(const network::TransferShape& shape);
-
- private:
-  using Key = std::tuple<int, int, std::int64_t, double, double, bool, std::int32_t, double>;
-  std::vector<network::TransferShape>& shapes_;
-  std::map<Key, std::uint32_t> index_;
-};
 
 struct PieceBody {
   const std::vector<model::Operation>* operations = nullptr;
