@@ -194,7 +194,9 @@ void RankProgramBuilder::AddStaticMemory() {
     if (input_.optimizer.keeps_parameter_gradients) {
       add("gradients of parameters", WeightBytes(), sharding == DataSharding::kFull);
     }
-    if (input_.execution.gradient_placeholders) AddGradientPlaceholders();
+    if (input_.execution.gradient_placeholders && input_.execution.fusions.gradient_accumulation) {
+      AddGradientPlaceholders();
+    }
     add("optimizer states", OptimizerStateBytes(), sharding != DataSharding::kNone);
   }
   AddShardingBuffers();

@@ -67,6 +67,13 @@ void CheckOverlaps(Findings* findings, const Scenario& s) {
   }
 }
 
+void CheckGradients(Findings* findings, const Scenario& s) {
+  if (s.execution.gradient_placeholders && !s.execution.fusions.gradient_accumulation) {
+    NoEffect(findings, "kernels.gradient_placeholders", "true",
+             "weight gradients are tensors of their own where their GEMM does not add them up");
+  }
+}
+
 // Constants of a measured machine that a key of the cluster cannot move.
 void CheckLaws(Findings* findings, const Scenario& s) {
   const double law = s.collectives.nvlink_all_gather.bandwidth.value();
@@ -95,6 +102,7 @@ void CheckPcie(Findings* findings, const Scenario& s) {
 
 void WarnOfNoEffect(Findings* findings, const Scenario& scenario) {
   CheckRecompute(findings, scenario);
+  CheckGradients(findings, scenario);
   CheckOverlaps(findings, scenario);
   CheckLaws(findings, scenario);
   CheckPcie(findings, scenario);

@@ -259,6 +259,18 @@ TEST(ShardedMemory, GradientsOfTheParametersMayStayBesideTheMainOnes) {
   EXPECT_EQ(Held(Lower(step).program, 0, "gradients"), 4 * Parameters(step, 0));
 }
 
+TEST(ShardedMemory, PlaceholdersAreOneOfEachShapeWhereGemmsAddGradientsUp) {
+  SmallStep step = Sharded(DataSharding::kOptimizer);
+  const auto held = [&] { return Held(Lower(step).program, 0, "gradient placeholders"); };
+  EXPECT_EQ(held(), 0);
+  step.execution.gradient_placeholders = true;
+  EXPECT_EQ(
+      held(),
+      2 * model::DistinctWeights(step.model, step.execution.sharding, {model::Piece{}}).value());
+  step.execution.fusions.gradient_accumulation = false;
+  EXPECT_EQ(held(), 0);
+}
+
 TEST(ShardedMemory, GradientsAtWorkNeedRoomForTwoPieces) {
   const SmallStep step = Sharded(DataSharding::kGradient, 2);
   const Program program = Lower(step).program;

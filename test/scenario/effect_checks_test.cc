@@ -44,6 +44,13 @@ TEST(NoEffect, ModulesThatTheModelLacksCannotBeRecomputed) {
   EXPECT_EQ(text.find("'mlp'"), std::string::npos) << text;
 }
 
+TEST(NoEffect, NothingStandsInForAGradientThatIsThere) {
+  EXPECT_EQ(WarningsWith({"kernels.gradient_placeholders=true"}), "");
+  EXPECT_NE(WarningsWith({"kernels.gradient_placeholders=true", "kernels.fusions=none"})
+                .find("'true' has no effect: weight gradients are tensors of their own"),
+            std::string::npos);
+}
+
 TEST(NoEffect, AnExpertExchangeIsHiddenOnlyWhereAForwardMeetsABackward) {
   const std::vector<std::string> experts = {"model=tiny-moe", "parallel.expert=4",
                                             "overlap.expert_all_to_all=true"};
