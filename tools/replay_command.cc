@@ -310,6 +310,10 @@ class Replayer {
       return kAnswerIsNo;
     }
     simulation_ = std::move(*simulation);
+    PrintProblems(simulation_.compiled.warnings);
+    for (const Diagnostic& warning : simulation_.compiled.warnings) {
+      run_.warnings.push_back(ToString(warning));
+    }
     phases_.Executed(simulation_.result);
     return kDone;
   }

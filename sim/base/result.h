@@ -47,8 +47,10 @@ using Result = tl::expected<T, Diagnostics>;
 }
 
 // The same for something well formed that cannot run.
-[[nodiscard]] inline tl::unexpected<Diagnostics> CannotRunError(std::string message) {
-  return tl::unexpected<Diagnostics>(Diagnostics{Diagnostic{{}, std::move(message), true}});
+[[nodiscard]] inline tl::unexpected<Diagnostics> CannotRunError(std::string message,
+                                                                SourcePosition position = {}) {
+  return tl::unexpected<Diagnostics>(
+      Diagnostics{Diagnostic{std::move(position), std::move(message), true}});
 }
 
 }  // namespace quadrille

@@ -1,6 +1,7 @@
 #include "sim/metrics/memory_timeline.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace quadrille::metrics {
 namespace {
@@ -11,9 +12,34 @@ bool Runs(const schedules::Slot& slot, ActionKind kind) {
   return slot.first.kind == kind || (slot.second && slot.second->kind == kind);
 }
 
+// What a segment allocates, frees and needs besides, with what uneven experts add.
+struct SegmentMemory {
+  Bytes allocated;
+  Bytes freed;
+  Bytes workspace;
+};
+
+SegmentMemory MemoryOf(const program::RankProgram& program, const program::Segment& segment,
+                       const std::function<double(std::int16_t)>& expert_load) {
+  SegmentMemory memory{segment.allocated_at_begin, segment.freed_at_end, segment.workspace};
+  if (!expert_load) return memory;
+  // Layers run one after the other: of their workspaces the largest counts.
+  std::optional<Bytes> workspace;
+  for (const program::ExpertMemory& layer : program.templates[segment.body].expert_memory) {
+    const double more = expert_load(layer.layer) - 1.0;
+    memory.allocated += Scale(layer.allocated, more);
+    memory.freed += Scale(layer.freed, more);
+    const Bytes needs = Scale(layer.workspace, more);
+    workspace = workspace ? std::max(*workspace, needs) : needs;
+  }
+  memory.workspace += workspace.value_or(Bytes(0));
+  return memory;
+}
+
 }  // namespace
 
-MemoryTimeline TraceMemory(const program::RankProgram& program, const program::RankResult& rank) {
+MemoryTimeline TraceMemory(const program::RankProgram& program, const program::RankResult& rank,
+                           const std::function<double(std::int16_t)>& expert_load) {
   MemoryTimeline timeline;
   Bytes resident{0};
   for (const auto& component : program.static_memory) {
@@ -36,20 +62,21 @@ MemoryTimeline TraceMemory(const program::RankProgram& program, const program::R
   for (std::size_t s = 0; s < program.segments.size(); ++s) {
     const program::Segment& segment = program.segments[s];
     if (segment.role != program::SegmentRole::kAction) continue;
-    activations += segment.allocated_at_begin;
+    const SegmentMemory memory = MemoryOf(program, segment, expert_load);
+    activations += memory.allocated;
     gathered += segment.gathered_at_begin;
     if (Runs(segment.slot, ActionKind::kForward)) ++held;
     timeline.peak_activations = std::max(timeline.peak_activations, held);
-    const Bytes level = resident + activations + gathered + segment.workspace;
+    const Bytes level = resident + activations + gathered + memory.workspace;
     sample(rank.spans[s].begin, level);
     if (level > timeline.peak) {
       timeline.peak = level;
       timeline.peak_at = rank.spans[s].begin;
       peak_activation_bytes = activations;
       peak_gathered = gathered;
-      peak_workspace = segment.workspace;
+      peak_workspace = memory.workspace;
     }
-    activations -= segment.freed_at_end;
+    activations -= memory.freed;
     gathered -= segment.resharded_at_end;
     if (Runs(segment.slot, ActionKind::kBackward) ||
         Runs(segment.slot, ActionKind::kBackwardWeight)) {

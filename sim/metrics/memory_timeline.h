@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/metrics/step_report.h"
@@ -21,8 +22,10 @@ struct MemoryTimeline {
 };
 
 // A segment's workspace counts while it runs. Frees at an instant precede allocations at the same
-// instant, as an allocator sees them on one stream.
-[[nodiscard]] MemoryTimeline TraceMemory(const program::RankProgram& program,
-                                         const program::RankResult& rank);
+// instant, as an allocator sees them on one stream. `expert_load`: what the rank's experts get in a
+// decoder layer, in shares of the mean; without it, 1.
+[[nodiscard]] MemoryTimeline TraceMemory(
+    const program::RankProgram& program, const program::RankResult& rank,
+    const std::function<double(std::int16_t layer)>& expert_load = nullptr);
 
 }  // namespace quadrille::metrics

@@ -145,6 +145,24 @@ void ComputeStates(const program::Program& program, const program::RunResult& re
   }
 }
 
+// The memory of the rank of a stage that needs most: with uneven experts they differ, and otherwise
+// `first` stands for all.
+MemoryTimeline FullestRank(const program::Program& program, const program::RunResult& result,
+                           const StepFacts& facts, std::size_t first) {
+  const std::uint32_t p = program.ranks[first].program;
+  if (!facts.expert_load) return TraceMemory(program.programs[p], result.ranks[first]);
+  std::optional<MemoryTimeline> fullest;
+  for (std::size_t r = first; r < program.ranks.size(); ++r) {
+    if (program.ranks[r].program != p) continue;
+    MemoryTimeline memory =
+        TraceMemory(program.programs[p], result.ranks[r], [&](std::int16_t layer) {
+          return facts.expert_load(static_cast<std::uint32_t>(r), layer);
+        });
+    if (!fullest || memory.peak > fullest->peak) fullest = std::move(memory);
+  }
+  return *std::move(fullest);
+}
+
 void ComputeStages(const program::Program& program, const program::RunResult& result,
                    const StepFacts& facts, StepReport& report) {
   TimePoint makespan{Duration(0)};
@@ -165,7 +183,7 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
     stage.states = result.ranks[r].states;
     stage.bubble =
         Share(ToSeconds(makespan.time_since_epoch() - spans.inside), ToSeconds(makespan));
-    MemoryTimeline memory = TraceMemory(program.programs[p], result.ranks[r]);
+    MemoryTimeline memory = FullestRank(program, result, facts, r);
     stage.peak_memory = memory.peak;
     stage.peak_at = memory.peak_at;
     stage.peak_activations = memory.peak_activations;

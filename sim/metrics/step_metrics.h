@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct StepFacts {
   std::int64_t microbatches = 0;                 // per replica
   std::vector<std::string> stage_layers;         // by pipeline rank
   std::vector<ParameterCount> stage_parameters;  // by pipeline rank, on one GPU
+  // Uneven experts: the share of the mean that those of a simulated rank (index) get in a decoder
+  // layer. Without it all are even.
+  std::function<double(std::uint32_t rank, std::int16_t layer)> expert_load{};
 };
 
 // REQUIRES: `result` comes from a run of `program`. CHECKs the accounting identity of every rank.

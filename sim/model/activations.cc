@@ -428,4 +428,27 @@ PieceActivations ActivationsOf(const TransformerConfig& config, const ExecutionC
   return activations;
 }
 
+PieceActivations ExpertActivationsOf(const TransformerConfig& config,
+                                     const ExecutionConfig& execution, Piece piece) {
+  if (!config.experts.enabled()) return {};
+  const Shard shard(config, execution);
+  ExecutionConfig once = execution;
+  once.expert_popularity.clear();
+  once.expert_capacity_factor = 0.0;
+  once.expert_load_factor =
+      ExpertRowsOf(shard).computed / (static_cast<double>(shard.sequence_tokens) *
+                                      config.experts.top_k * execution.sharding.expert_tensor);
+  ExecutionConfig twice = once;
+  twice.expert_load_factor *= 2.0;
+  PieceActivations more = ActivationsOf(config, twice, piece);
+  const PieceActivations given = ActivationsOf(config, once, piece);
+  more.stored -= given.stored;
+  more.released_at_input_gradient -= given.released_at_input_gradient;
+  more.released_at_weight_gradient -= given.released_at_weight_gradient;
+  more.held_for_weight_gradient -= given.held_for_weight_gradient;
+  more.forward_workspace -= given.forward_workspace;
+  more.backward_workspace -= given.backward_workspace;
+  return more;
+}
+
 }  // namespace quadrille::model

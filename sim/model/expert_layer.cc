@@ -15,8 +15,11 @@
 // (deepseek-ai/DeepEP).
 // 3. Shared experts run before the router, or beside the dispatch where shared_expert_overlap is
 // set.
-// 4. An expert's weight gradient is one GEMM per expert with the expert's rows as depth.
-// 5. FC1's bias is added by the GEMM. FC2's is scaled by each row's probability, which no kernel
+// 4. What works on the rows of this GPU's experts is marked, so that a run can give one GPU more
+// rows than another: from the sort by local expert to the unsort. Permuting one's own tokens and
+// adding up gradients are not.
+// 5. An expert's weight gradient is one GEMM per expert with the expert's rows as depth.
+// 6. FC1's bias is added by the GEMM. FC2's is scaled by each row's probability, which no kernel
 //    fuses: Megatron goes expert by expert in fp32 and concatenates (experts.py, _apply_bias).
 
 #include "sim/model/expert_routing.h"
@@ -148,10 +151,12 @@ Index Arrive(OperationList& list, const Shard& shard, const ExpertShapes& shapes
     last = ExpertCollective(list, shard, "all-gather expert tensor", pass,
                             CollectiveKind::kAllGather, Axis::kExpertTensor, rows, last);
   }
-  if (shapes.gathers) return Permute(list, shard, pass, rows, last);
-  if (!shapes.sorts && !shapes.expands) return last;
-  const Bytes received = BytesOf(shapes.rows.received * shapes.hidden, bytes_per_element);
-  return Permute(list, shard, pass, received + rows, last);
+  if (!shapes.gathers && !shapes.sorts && !shapes.expands) return last;
+  const Bytes received =
+      shapes.gathers ? Bytes(0) : BytesOf(shapes.rows.received * shapes.hidden, bytes_per_element);
+  last = Permute(list, shard, pass, received + rows, last);
+  list.MarkExpertRows(last);
+  return last;
 }
 
 // Rows back to their tokens' GPUs and summed per token.
@@ -165,6 +170,7 @@ Index Return(OperationList& list, const Shard& shard, const ExpertShapes& shapes
   if (gathers || shapes.expands || shapes.sorts) {
     const Bytes sent = BytesOf(shapes.rows.received * shapes.hidden, shard.wide_bytes);
     last = Unpermute(list, shard, pass, rows + sent, last);
+    list.MarkExpertRows(last);
   }
   if (sharding.expert_tensor > 1) {
     last = ExpertCollective(list, shard, "reduce-scatter expert tensor", pass,
@@ -215,7 +221,8 @@ void GroupedWeightGradient(OperationList& list, const Shard& shard, const Expert
                            .output = fused ? shard.execution.gradient_accumulation : shard.wide};
   const FlopCount flops(2.0 * shapes.rows.computed * static_cast<double>(inputs) *
                         static_cast<double>(outputs));
-  list.GroupedGemm(name, Pass::kWeightGradient, shard.narrow, shape, flops, {});
+  list.MarkExpertRows(
+      list.GroupedGemm(name, Pass::kWeightGradient, shard.narrow, shape, flops, {}));
   if (!fused) {
     AccumulateGradient(list, shard,
                        static_cast<double>(shapes.rows.local_experts) *
@@ -262,6 +269,7 @@ Index ExpertBias(OperationList& list, const Shard& shard, const ExpertShapes& sh
 
 Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
                        Pass pass, Index input) {
+  const Index first = list.last() + 1;
   Index last = Pad(list, shard, shapes, "pad", pass, input);
   last = FormatRows(list, shard, shapes, pass, last);
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
@@ -273,12 +281,15 @@ Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShap
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
   last = ExpertBias(list, shard, shapes, pass, last);
-  return Pad(list, shard, shapes, "unpad", pass, last);
+  last = Pad(list, shard, shapes, "unpad", pass, last);
+  list.MarkExpertRows(first);
+  return last;
 }
 
 Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertShapes& shapes,
                         Index gradient) {
   const Pass pass = Pass::kInputGradient;
+  const Index first = list.last() + 1;
   if (RecomputesActivation(shard.execution) && !RecomputesExperts(shard.execution)) {
     ActivationForward(list, shard, Pass::kRecompute, shapes.rows.computed, shapes.rows.width,
                       FusesCast(shard), kBefore);
@@ -298,7 +309,9 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
                       kBefore);
     }
   }
+  list.MarkExpertRows(first);
   GroupedWeightGradient(list, shard, shapes, "expert fc2", shapes.rows.width, shard.hidden);
+  const Index second = list.last() + 1;
   last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, fused, last);
   last = Quantize(list, shard, pass, fc1_elements, 2, fused, false, last);
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
@@ -310,8 +323,12 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
     // Rows came in one layout only; the weight gradient reads the other.
     TransposeNarrow(list, shard, shapes.RowElements(), kBefore);
   }
+  list.MarkExpertRows(second);
   GroupedWeightGradient(list, shard, shapes, "expert fc1", shard.hidden, shapes.fc1_outputs);
-  return Pad(list, shard, shapes, "unpad", pass, last);
+  const Index third = list.last() + 1;
+  last = Pad(list, shard, shapes, "unpad", pass, last);
+  list.MarkExpertRows(third);
+  return last;
 }
 
 // The counts of rows per expert, which the all-to-all needs on every GPU before it.

@@ -61,6 +61,10 @@ struct PieceParameters {
 // completes its result. REQUIRES: a config and execution that passed CheckModel.
 [[nodiscard]] PieceOperations OperationsOf(const TransformerConfig& config,
                                            const ExecutionConfig& execution, Piece piece);
+// What more of each there would be if this GPU's experts got twice their rows; zero without
+// experts.
+[[nodiscard]] PieceActivations ExpertActivationsOf(const TransformerConfig& config,
+                                                   const ExecutionConfig& execution, Piece piece);
 [[nodiscard]] PieceActivations ActivationsOf(const TransformerConfig& config,
                                              const ExecutionConfig& execution, Piece piece);
 [[nodiscard]] PieceParameters ParametersOf(const TransformerConfig& config,

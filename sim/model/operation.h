@@ -128,6 +128,8 @@ struct Operation {
   AttentionShape attention;
   MemoryBoundShape memory;
   CollectiveShape collective;
+  // Its work is the rows that the experts of this GPU get, so that it grows with their share.
+  bool of_expert_rows = false;
   // Multiply-adds that the hardware executes; causal attention counts its lower triangle.
   FlopCount flops;
   // Indices into the same list, ascending, each below the own index.

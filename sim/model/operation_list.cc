@@ -39,6 +39,12 @@ std::int32_t OperationList::Append(Operation operation) {
   return index;
 }
 
+void OperationList::MarkExpertRows(std::int32_t first) {
+  for (auto i = static_cast<std::size_t>(first); i < operations_.size(); ++i) {
+    operations_[i].of_expert_rows = operations_[i].kind != OperationKind::kCollective;
+  }
+}
+
 std::int32_t OperationList::Gemm(const char* name, Pass pass, DataType type, const GemmShape& shape,
                                  Inputs inputs, OverlapSite site) {
   Operation operation;

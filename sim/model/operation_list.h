@@ -38,6 +38,10 @@ class OperationList {
   std::int32_t PostedCollective(const char* name, Pass pass, const CollectiveShape& shape,
                                 Inputs inputs);
 
+  // Says of the compute operations from `first` to the last that they work on the rows of this
+  // GPU's experts.
+  void MarkExpertRows(std::int32_t first);
+
   [[nodiscard]] std::vector<Operation> Take() { return std::move(operations_); }
   [[nodiscard]] std::int32_t last() const {
     return static_cast<std::int32_t>(operations_.size()) - 1;

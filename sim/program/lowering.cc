@@ -192,6 +192,7 @@ const PieceCache::Entry& PieceCache::Find(model::Piece piece, std::int32_t slice
   Entry entry;
   entry.operations = model::OperationsOf(config_, execution, piece);
   entry.activations = model::ActivationsOf(config_, execution, piece);
+  entry.expert_activations = model::ExpertActivationsOf(config_, execution, piece);
   entry.parameters = model::ParametersOf(config_, execution_.sharding, piece);
   return entries_.emplace(key, std::move(entry)).first->second;
 }
@@ -202,6 +203,9 @@ const model::PieceOperations& PieceCache::Operations(model::Piece piece, std::in
 }
 const model::PieceActivations& PieceCache::Activations(model::Piece piece, bool recomputes) {
   return Find(piece, 0, recomputes).activations;
+}
+const model::PieceActivations& PieceCache::ExpertActivations(model::Piece piece, bool recomputes) {
+  return Find(piece, 0, recomputes).expert_activations;
 }
 const model::PieceParameters& PieceCache::Parameters(model::Piece piece) {
   return Find(piece, 0, true).parameters;

@@ -89,6 +89,15 @@ struct Instruction {
   Duration launch_offset{0};  // host time from the segment's first launch to this one
 };
 
+// What an action holds of one layer's experts for each mean share of tokens they get, counted once
+// in the memory of its segment.
+struct ExpertMemory {
+  std::int16_t layer = -1;
+  Bytes allocated;
+  Bytes freed;
+  Bytes workspace;
+};
+
 struct Template {
   std::string name;                       // "F chunk 2"
   std::vector<Instruction> instructions;  // grouped by lane, in lane order within each
@@ -96,6 +105,7 @@ struct Template {
       lane_begin;  // by lane, and one past the last: offsets into `instructions`
   std::vector<std::uint32_t> launch_order;  // indices into `instructions` in program order
   std::vector<Wait> waits;
+  std::vector<ExpertMemory> expert_memory;
 };
 
 enum class SegmentRole : std::uint8_t { kPrologue, kAction, kFlat, kOptimizer };
@@ -134,7 +144,8 @@ struct Kernel {
   // whether the second action of a fused pair does.
   std::uint32_t identity = 0;
   bool second_of_pair = false;
-  bool expert = false;  // its work is the tokens that the experts of this GPU get
+  // The part of the duration that goes with the tokens that the experts of this GPU get.
+  Duration of_expert_rows{0};
 };
 
 // Components of static memory that PyTorch's allocator does not see.

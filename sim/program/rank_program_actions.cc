@@ -197,6 +197,7 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
     released += kept(i);
     exchanged += kept(i) - a.released_at_weight_gradient - a.held_for_weight_gradient;
   }
+  AccountExpertMemory(action, pieces, plan, result);
   switch (action.kind) {
     case ActionKind::kForward:
       if (input_.execution.forward_only) {
@@ -222,6 +223,41 @@ void RankProgramBuilder::AccountMemory(const Action& action, ActionTemplate& res
   }
 }
 
+// The part of it that goes with the tokens that the experts of a layer get.
+void RankProgramBuilder::AccountExpertMemory(const Action& action,
+                                             const std::vector<model::Piece>& pieces,
+                                             const std::vector<PieceRecompute>& plan,
+                                             ActionTemplate& result) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    model::PieceActivations more = pieces_.ExpertActivations(pieces[i], plan[i].recomputes);
+    if ((more.stored + more.forward_workspace + more.backward_workspace).value() == 0) continue;
+    if (plan[i].first != i) more.stored = Bytes(0);
+    ExpertMemory memory;
+    if (pieces[i].kind == model::PieceKind::kLayer) {
+      memory.layer = static_cast<std::int16_t>(pieces[i].layer);
+    }
+    switch (action.kind) {
+      case ActionKind::kForward:
+        if (!input_.execution.forward_only) memory.allocated = more.stored;
+        memory.workspace = more.forward_workspace;
+        break;
+      case ActionKind::kBackward:
+        memory.freed = more.stored;
+        memory.workspace = more.backward_workspace;
+        break;
+      case ActionKind::kBackwardInput:
+        memory.freed = more.stored - more.released_at_weight_gradient;
+        memory.allocated = more.held_for_weight_gradient;
+        memory.workspace = more.backward_workspace;
+        break;
+      case ActionKind::kBackwardWeight:
+        memory.freed = more.released_at_weight_gradient + more.held_for_weight_gradient;
+        break;
+    }
+    result.expert_memory.push_back(memory);
+  }
+}
+
 RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot,
                                                                           Weights weights) {
   std::string name =
@@ -229,15 +265,15 @@ RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const 
   ActionTemplate result;
   const ActionBody first = BodyOf(slot.first, weights);
   AccountMemory(slot.first, result);
-  if (!slot.second) {
-    result.built =
-        BuildActionTemplate(context_, std::move(name), first, nullptr, shapes_, program_);
-    return result;
+  std::optional<ActionBody> second;
+  if (slot.second) {
+    second = BodyOf(*slot.second, weights);
+    AccountMemory(*slot.second, result);
+    name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
   }
-  const ActionBody second = BodyOf(*slot.second, weights);
-  AccountMemory(*slot.second, result);
-  name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
-  result.built = BuildActionTemplate(context_, std::move(name), first, &second, shapes_, program_);
+  result.built = BuildActionTemplate(context_, std::move(name), first, second ? &*second : nullptr,
+                                     shapes_, program_);
+  program_.templates[result.built.index].expert_memory = std::move(result.expert_memory);
   return result;
 }
 

@@ -24,12 +24,16 @@ class PieceCache {
   const model::PieceOperations& Operations(model::Piece piece, std::int32_t slice = 0,
                                            bool recomputes = true);
   const model::PieceActivations& Activations(model::Piece piece, bool recomputes = true);
+  // What more of it there would be, were the experts of this GPU to get a mean share of tokens
+  // more.
+  const model::PieceActivations& ExpertActivations(model::Piece piece, bool recomputes = true);
   const model::PieceParameters& Parameters(model::Piece piece);
 
  private:
   struct Entry {
     model::PieceOperations operations;
     model::PieceActivations activations;
+    model::PieceActivations expert_activations;
     model::PieceParameters parameters;
   };
   // Layers that differ in nothing but their number share an entry.
@@ -61,6 +65,7 @@ class RankProgramBuilder {
     Bytes allocated;
     Bytes freed;
     Bytes workspace;
+    std::vector<ExpertMemory> expert_memory;
   };
   // What full recomputation does with a piece of a chunk.
   struct PieceRecompute {
@@ -108,6 +113,8 @@ class RankProgramBuilder {
   [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, Weights weights);
   [[nodiscard]] bool KeepsGatheredWeights() const;
   void AccountMemory(const schedules::Action& action, ActionTemplate& result);
+  void AccountExpertMemory(const schedules::Action& action, const std::vector<model::Piece>& pieces,
+                           const std::vector<PieceRecompute>& plan, ActionTemplate& result);
 
   void AddPrologue();
   void AddActions();

@@ -281,7 +281,6 @@ class ActionStream {
     program_.kernels.push_back(kernel);
     program_.kernels.back().identity = identity;
     program_.kernels.back().second_of_pair = second_of_pair_;
-    program_.kernels.back().expert = op.kind == model::OperationKind::kGroupedGemm;
     return Emit(instruction, waits, kernel.duration);
   }
 
@@ -335,8 +334,17 @@ class ActionStream {
 
   [[nodiscard]] Kernel KernelOf(const Operation& op) const {
     const compute::KernelCost cost = context_.kernels->Cost(op);
-    return {quadrille::Scale(cost.duration, time_scale_), cost.memory_bound, false,
-            cost.memory_traffic, op.flops};
+    Kernel kernel{quadrille::Scale(cost.duration, time_scale_), cost.memory_bound, false,
+                  cost.memory_traffic, op.flops};
+    if (!op.of_expert_rows) return kernel;
+    kernel.of_expert_rows = kernel.duration;
+    if (op.kind == model::OperationKind::kMemoryBound) {
+      Operation empty = op;
+      empty.memory.bytes = Bytes(0);
+      kernel.of_expert_rows -=
+          quadrille::Scale(context_.kernels->Cost(empty).duration, time_scale_);
+    }
+    return kernel;
   }
 
   // `part` of a kernel; the rest is what remains, so that the parts add up to the picosecond.
@@ -345,10 +353,12 @@ class ActionStream {
     first.duration = quadrille::Scale(whole.duration, part);
     first.memory_traffic = quadrille::Scale(whole.memory_traffic, part);
     first.flops = whole.flops * part;
+    first.of_expert_rows = quadrille::Scale(whole.of_expert_rows, part);
     Kernel rest = whole;
     rest.duration = whole.duration - first.duration;
     rest.memory_traffic = whole.memory_traffic - first.memory_traffic;
     rest.flops = whole.flops - first.flops;
+    rest.of_expert_rows = whole.of_expert_rows - first.of_expert_rows;
     return {first, rest};
   }
 

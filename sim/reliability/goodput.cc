@@ -86,12 +86,14 @@ void Summarise(const std::vector<RunOutcome>& outcomes, GoodputReport& report) {
   std::vector<double> goodput;
   std::vector<double> interruptions;
   std::vector<double> unplanned;
+  std::vector<double> recovering;
   std::vector<double> days;
   std::vector<double> steps;
   const auto count = static_cast<double>(outcomes.size());
   for (const RunOutcome& outcome : outcomes) {
     goodput.push_back(outcome.goodput());
     unplanned.push_back(static_cast<double>(outcome.unplanned()));
+    recovering.push_back(static_cast<double>(outcome.during_recovery));
     interruptions.push_back(static_cast<double>(outcome.unplanned() + outcome.planned));
     days.push_back(ToSeconds(outcome.wall) / 86'400.0);
     steps.push_back(static_cast<double>(outcome.steps));
@@ -107,6 +109,7 @@ void Summarise(const std::vector<RunOutcome>& outcomes, GoodputReport& report) {
   report.goodput = SpreadOf(std::move(goodput));
   report.interruptions = SpreadOf(std::move(interruptions));
   report.unplanned = SpreadOf(std::move(unplanned));
+  report.during_recovery = SpreadOf(std::move(recovering));
   report.wall_days = SpreadOf(std::move(days));
   report.steps = SpreadOf(std::move(steps));
 }

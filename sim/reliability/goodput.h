@@ -38,6 +38,7 @@ struct GoodputReport {
   Spread goodput;
   Spread interruptions;  // planned ones included
   Spread unplanned;
+  Spread during_recovery;  // of the unplanned
   Spread wall_days;
   Spread steps;
   std::optional<WallTime> young;  // absent as above

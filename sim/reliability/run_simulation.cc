@@ -141,7 +141,8 @@ class Run {
   // From a failure to the next step, over further failures on the way.
   void Recover() {
     std::int64_t nodes_missing = 0;
-    while (now_ < plan_.horizon) {
+    for (bool first = true; now_ < plan_.horizon; first = false) {
+      if (!first) ++outcome_.during_recovery;
       if (Fail()) {
         ++nodes_missing;
         repairs_.push_back(now_ + spec_.repair);

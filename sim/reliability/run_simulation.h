@@ -47,6 +47,7 @@ struct RunOutcome {
   std::int64_t steps = 0;                     // that count
   bool finished = false;                      // the plan's steps are done
   std::vector<std::int64_t> failures;         // by component
+  std::int64_t during_recovery = 0;  // of them, those that met a run not yet training again
   std::int64_t planned = 0;
 
   [[nodiscard]] std::int64_t unplanned() const;

@@ -62,6 +62,8 @@ std::vector<std::pair<std::string, std::string>> Assumptions(const GoodputDescri
                    failures.source.empty() ? "no source stated" : failures.source)},
       {"scaling",
        "each component a Poisson process; its rate grows with GPUs, nodes or not at all"},
+      {"counting",
+       "failures per wall clock, as observed; one during a recovery begins it anew and counts"},
       {"checkpoint", fmt::format("every {} of training ({} steps), which stands still for {}",
                                  WallText(report.plan.steps_between_checkpoints * report.job.step),
                                  CountText(report.plan.steps_between_checkpoints), cost)},
@@ -101,6 +103,7 @@ std::string RunSection(const GoodputDescription& description, const GoodputRepor
                  Share(report.goodput.mean)});
   spread.AddRow(SpreadRow("interruptions", report.interruptions, 0));
   spread.AddRow(SpreadRow("of them unplanned", report.unplanned, 0));
+  spread.AddRow(SpreadRow("of those during a recovery", report.during_recovery, 0));
   spread.AddRow(SpreadRow("wall clock, days", report.wall_days, 2));
   spread.AddRow(SpreadRow("steps that count", report.steps, 0));
   const auto trillions = [&](double steps) { return TokensOf(description, steps) / 1e12; };
@@ -195,6 +198,7 @@ std::string RenderGoodputJson(const GoodputDescription& description, const Goodp
       {"goodput", SpreadJson(report.goodput)},
       {"interruptions", SpreadJson(report.interruptions)},
       {"unplanned", SpreadJson(report.unplanned)},
+      {"during_recovery", SpreadJson(report.during_recovery)},
       {"wall_days", SpreadJson(report.wall_days)},
       {"steps", SpreadJson(report.steps)},
       {"tokens_per_step", description.tokens_per_step.value()},
@@ -236,6 +240,7 @@ std::string RenderGoodputCsv(const GoodputDescription& description, const Goodpu
   spread("goodput", report.goodput, "ratio");
   spread("interruptions", report.interruptions, "");
   spread("unplanned", report.unplanned, "");
+  spread("during recovery", report.during_recovery, "");
   spread("wall", report.wall_days, "d");
   spread("steps", report.steps, "");
   for (std::size_t s = 0; s < kRunStates; ++s) {

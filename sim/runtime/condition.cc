@@ -98,8 +98,11 @@ Duration KernelDuration(const program::Kernel& kernel, const RankCondition& cond
                     action.microbatch.value(), action.chunk.value(), action.slice));
     factor *= 1.0 + condition.jitter_sigma * (draw < 0.0 ? -draw : draw);
   }
-  if (kernel.expert) factor *= ExpertLoad(condition, instruction.layer);
-  return Scale(kernel.duration, factor);
+  Duration nominal = kernel.duration;
+  if (kernel.of_expert_rows.count() > 0 && condition.expert_sigma > 0.0) {
+    nominal += Scale(kernel.of_expert_rows, ExpertLoad(condition, instruction.layer) - 1.0);
+  }
+  return Scale(nominal, factor);
 }
 
 bool LaunchesBind(const program::RankProgram& program) {

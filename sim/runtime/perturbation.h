@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/ids.h"
+#include "sim/base/result.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 
@@ -69,6 +70,7 @@ struct Perturbation {
   // kExpertImbalance, once resolved: which of how many expert-parallel ranks `ranks` are.
   std::int32_t expert_index = 0;
   std::int32_t expert_count = 0;
+  SourcePosition place{};  // where it is written; no part of what it does
 
   // It begins or ends within the step, so that only the event-driven executor can follow it.
   [[nodiscard]] bool timed() const { return !window.always(); }

@@ -26,6 +26,10 @@ void Findings::ErrorAt(const std::string& path, std::string_view message) {
   Error(Position(path), fmt::format("{}: {}", path, message));
 }
 
+void Findings::CannotRunAt(const std::string& path, std::string_view message) {
+  Error(Diagnostic{Position(path), fmt::format("{}: {}", path, message), true});
+}
+
 void Findings::WarnAt(const std::string& path, std::string_view message) {
   warnings_.push_back({Position(path), fmt::format("{}: {}", path, message)});
 }

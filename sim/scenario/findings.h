@@ -23,6 +23,8 @@ class Findings {
   // An error at the key itself, or at its nearest ancestor that is present; the message opens with
   // the path.
   void ErrorAt(const std::string& path, std::string_view message);
+  // The same for what is well formed and cannot run.
+  void CannotRunAt(const std::string& path, std::string_view message);
   void WarnAt(const std::string& path, std::string_view message);
   void Assume(std::string key, std::string value, std::string reason);
 

@@ -76,6 +76,10 @@ void ReadRanks(MapReader& reader, runtime::Perturbation* perturbation) {
   }
 }
 
+void CannotRun(MapReader& reader, std::string_view key, std::string_view message) {
+  reader.findings().CannotRunAt(reader.PathOf(key), message);
+}
+
 // A resource that is gone for good leaves a run that cannot end.
 void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const double factor = perturbation.factor.value();
@@ -86,9 +90,9 @@ void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const bool returns = perturbation.timed() && (perturbation.window.end != Duration::max() ||
                                                 perturbation.window.period.count() > 0);
   if (gpu || !returns) {
-    reader.Error("factor",
-                 gpu ? "must not be zero"
-                     : "must not be zero but in a window that ends: nothing would arrive");
+    CannotRun(reader, "factor",
+              gpu ? "must not be zero: nothing would be computed"
+                  : "must not be zero but in a window that ends: nothing would arrive");
   }
 }
 
@@ -112,7 +116,8 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
     CheckFactor(reader, perturbation);
   }
   if (!known || kind == Kind::kRailDown) reader.Read("rails", &perturbation.rails, kNotNegative);
-  if (!known || kind == Kind::kFabricBandwidth || kind == Kind::kFabricDown) {
+  if (!known || kind == Kind::kFabricBandwidth || kind == Kind::kFabricDown ||
+      kind == Kind::kBackgroundTraffic) {
     reader.Read("links", &perturbation.links, "[leaf0 -> spine1]");
   }
   if (!known || kind == Kind::kSwitchDown) {
@@ -120,9 +125,11 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
   }
   if (!known || kind == Kind::kBackgroundTraffic) {
     reader.Read("share", &perturbation.factor, Zero::kRefused);
-    reader.ReadName("tier", &perturbation.tier, kFabricTiers);
+    if (reader.ReadName("tier", &perturbation.tier, kFabricTiers) && known && reader.Has("links")) {
+      reader.Error("tier", "names links that 'links' names too; use one of them");
+    }
     if (known && perturbation.factor.value() >= 1.0) {
-      if (reader.Has("share")) reader.Error("share", "must be below 1: nothing would arrive");
+      if (reader.Has("share")) CannotRun(reader, "share", "must be below 1: nothing would arrive");
     }
   }
   if (known && form.factor) reader.Require({"factor"});
@@ -149,6 +156,7 @@ void LoadPerturbations(MapReader& root, Scenario* scenario) {
     const std::string path = fmt::format("perturbations.{}", i);
     scenario->perturbations.push_back(
         LoadPerturbation(MapReader(&list->items[i], path, &root.findings())));
+    scenario->perturbations.back().place = root.findings().Position(path);
   }
 }
 

@@ -360,7 +360,7 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
   for (std::int32_t node : missing_nodes) QUADRILLE_DUMP(dump, "missing", node);
   for (const runtime::Perturbation& perturbation : scenario.perturbations) {
     const auto& [kind, ranks, factor, sigma, delay, seed, window, nodes, rails, links, switches,
-                 tier, expert_index, expert_count] = perturbation;
+                 tier, expert_index, expert_count, place] = perturbation;
     const auto& [begin, end, period, on] = window;
     QUADRILLE_DUMP(dump, "perturbation", kind, factor, sigma, delay, seed, begin, end, period, on,
                    tier, expert_index, expert_count);

@@ -21,7 +21,7 @@ Diagnostics CheckChunks(const scenario::Scenario& scenario) {
   }
   for (std::size_t i = 0; i < scenario.perturbations.size(); ++i) {
     if (!scenario.perturbations[i].timed()) continue;
-    problems.push_back({{},
+    problems.push_back({scenario.perturbations[i].place,
                         fmt::format("perturbations.{}: network.fidelity chunk knows no windows; "
                                     "endpoint and flow do",
                                     i)});

@@ -15,6 +15,7 @@
 #include "sim/program/lowering.h"
 #include "sim/simulate/chunk_fabric.h"
 #include "sim/simulate/fabric_loads.h"
+#include "sim/simulate/perturbation_warnings.h"
 #include "sim/simulate/rank_classes.h"
 #include "sim/simulate/resolve_perturbations.h"
 #include "topology/group.h"
@@ -171,7 +172,10 @@ class StepCompiler {
     return {};
   }
 
-  CompiledStep Take() { return std::move(step_); }
+  CompiledStep Take() {
+    WarnOfUnusedPorts(step_.perturbations, step_.classes, step_.program, &step_.warnings);
+    return std::move(step_);
+  }
 
  private:
   void LowerForClasses();
@@ -249,6 +253,7 @@ Result<void> StepCompiler::ShareLinks() {
   }
   step_.machine.fabric = FabricEdges(request, *traffic);
   step_.machine.fabric_windows = std::move(traffic->windows);
+  step_.warnings = std::move(traffic->warnings);
   return {};
 }
 

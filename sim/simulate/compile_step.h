@@ -24,6 +24,7 @@ struct CompiledStep {
   parallel::RankClasses classes;
   std::vector<runtime::Perturbation> perturbations;  // of ranks; those of links are in `machine`
   std::vector<std::string> stage_layers;             // by pipeline rank
+  Diagnostics warnings;                              // perturbations that change nothing
 };
 
 // What a pipeline rank holds, chunk by chunk.

@@ -279,6 +279,78 @@ std::vector<TightLink> TightLinks(const FabricRequest& request, const FabricTraf
   return tight;
 }
 
+// Whether a fault holds in a state; `timed` counts those with windows, in their order.
+bool Holds(const FabricFault& fault, std::uint32_t windows, std::size_t* timed) {
+  return fault.window.always() || (windows >> (*timed)++ & 1u) != 0;
+}
+
+tl::unexpected<Diagnostics> Partitioned(const FabricRequest& request, std::uint32_t windows,
+                                        std::pair<GpuId, GpuId> cut) {
+  SourcePosition place;
+  std::size_t timed = 0;
+  for (const FabricFault& fault : request.faults) {
+    if (!Holds(fault, windows, &timed) || fault.lost.empty()) continue;
+    place = fault.place;
+    break;
+  }
+  const auto name = [&](GpuId gpu) {
+    return request.cluster.NameOf(topology::VertexId(gpu.value()));
+  };
+  return CannotRunError(fmt::format("perturbations: with these links lost the fabric is "
+                                    "partitioned: no way from {} to {}",
+                                    name(cut.first), name(cut.second)),
+                        std::move(place));
+}
+
+// Whether some group loads a link, by number, in some state of the fabric or when it is intact.
+class CrossedLinks {
+ public:
+  CrossedLinks(const FabricRequest& request, const FabricTraffic& traffic) {
+    for (const FabricState& state : traffic.states) {
+      for (const auto& [link, loads] : state.loads) crossed_.insert(link);
+    }
+    // A link that is down all the time is crossed in none.
+    const auto lost_for_good = [](const FabricFault& fault) {
+      return fault.window.always() && !fault.lost.empty();
+    };
+    if (std::none_of(request.faults.begin(), request.faults.end(), lost_for_good)) return;
+    LoadCollector collector(request, {}, false);
+    for (std::uint32_t g = 0; g < traffic.groups.size(); ++g) {
+      collector.Collect(traffic.groups[g], g);
+    }
+    for (const auto& [link, loads] : collector.Take()) crossed_.insert(link);
+  }
+
+  [[nodiscard]] bool Any(const std::vector<LinkId>& links) const {
+    return std::any_of(links.begin(), links.end(),
+                       [this](LinkId link) { return crossed_.contains(link.value()); });
+  }
+  [[nodiscard]] bool AnyOf(const topology::Cluster& cluster, LinkKind kind) const {
+    return std::any_of(crossed_.begin(), crossed_.end(),
+                       [&](std::int32_t link) { return cluster.link(LinkId(link)).kind == kind; });
+  }
+
+ private:
+  std::set<std::int32_t> crossed_;
+};
+
+// Perturbations of the fabric that change nothing, because no transfer meets them.
+Diagnostics WithoutEffect(const FabricRequest& request, const FabricTraffic& traffic) {
+  Diagnostics warnings;
+  if (request.faults.empty()) return warnings;
+  const CrossedLinks crossed(request, traffic);
+  for (const FabricFault& fault : request.faults) {
+    if (fault.touches_ranks || crossed.Any(fault.lost) || crossed.Any(fault.thin)) continue;
+    if (fault.leaf_spine != 1.0 && crossed.AnyOf(request.cluster, LinkKind::kLeafSpine)) continue;
+    if (fault.spine_core != 1.0 && crossed.AnyOf(request.cluster, LinkKind::kSpineCore)) continue;
+    warnings.push_back(
+        {fault.place, fmt::format("perturbations.{} has no effect: no transfer of the "
+                                  "run crosses its links",
+                                  fault.index)});
+  }
+  return warnings;
+}
+
 }  // namespace
 
 bool BetweenSwitches(const topology::Link& link) {
@@ -318,7 +390,7 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
     double spine_core = 1.0;
     std::size_t timed = 0;
     for (const FabricFault& fault : request.faults) {
-      if (!fault.window.always() && (windows >> timed++ & 1u) == 0) continue;
+      if (!Holds(fault, windows, &timed)) continue;
       lost.insert(lost.end(), fault.lost.begin(), fault.lost.end());
       leaf_spine *= fault.leaf_spine;
       spine_core *= fault.spine_core;
@@ -329,15 +401,7 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
     LoadCollector collector(request, std::move(lost), alike);
     for (std::uint32_t g = 0; g < traffic.groups.size(); ++g)
       collector.Collect(traffic.groups[g], g);
-    if (collector.cut) {
-      const auto name = [&](GpuId gpu) {
-        return request.cluster.NameOf(topology::VertexId(gpu.value()));
-      };
-      return CannotRunError(
-          fmt::format("perturbations: with these links lost the fabric is partitioned: "
-                      "no way from {} to {}",
-                      name(collector.cut->first), name(collector.cut->second)));
-    }
+    if (collector.cut) return Partitioned(request, windows, *collector.cut);
     FabricState state;
     state.windows = windows;
     state.loads = collector.Take();
@@ -350,6 +414,7 @@ Result<FabricTraffic> TraceFabric(const FabricRequest& request) {
     }
     traffic.states.push_back(std::move(state));
   }
+  traffic.warnings = WithoutEffect(request, traffic);
   return traffic;
 }
 

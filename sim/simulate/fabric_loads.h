@@ -41,6 +41,7 @@ struct FabricTraffic {
   std::vector<FabricGroup> groups;
   std::vector<FabricState> states;
   std::vector<runtime::Window> windows;
+  Diagnostics warnings;  // perturbations of links that nothing crosses
 };
 
 struct FabricRequest {

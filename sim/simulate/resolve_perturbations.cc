@@ -29,6 +29,7 @@ struct LostNics {
   runtime::Window window;
   std::size_t index = 0;  // of the last perturbation among them
   std::set<NicId> nics;
+  std::set<std::int32_t> rails;  // lost whole
 };
 
 class Resolver {
@@ -49,9 +50,26 @@ class Resolver {
  private:
   template <typename... Values>
   void Report(std::string_view key, fmt::format_string<Values...> format, Values&&... values) {
-    found_.push_back({{},
+    found_.push_back({scenario_.perturbations[index_].place,
                       fmt::format("perturbations.{}.{}: {}", index_, key,
                                   fmt::format(format, std::forward<Values>(values)...))});
+  }
+
+  // What is reported is well formed and cannot run.
+  template <typename... Values>
+  void ReportCut(std::string_view key, fmt::format_string<Values...> format, Values&&... values) {
+    Report(key, format, std::forward<Values>(values)...);
+    found_.back().cannot_run = true;
+  }
+
+  // A fault of the perturbation under way.
+  [[nodiscard]] FabricFault Fault() const {
+    const Perturbation& given = scenario_.perturbations[index_];
+    FabricFault fault;
+    fault.window = given.window;
+    fault.place = given.place;
+    fault.index = index_;
+    return fault;
   }
 
   void Resolve(const Perturbation& given) {
@@ -62,18 +80,7 @@ class Resolver {
       case PerturbationKind::kFabricBandwidth:
       case PerturbationKind::kFabricDown: return ChangeLinks(given);
       case PerturbationKind::kSwitchDown: return LoseSwitches(given);
-      case PerturbationKind::kBackgroundTraffic: {
-        if (!SeesFabric("kind")) return;
-        const double left = 1.0 - given.factor.value();
-        const bool lower = given.tier != runtime::FabricTier::kSpineCore;
-        const bool upper = given.tier != runtime::FabricTier::kLeafSpine;
-        if (!lower && cluster_.count(VertexKind::kCore) == 0) {
-          return Report("tier", "the fabric has no cores");
-        }
-        resolved_.fabric.push_back(
-            {given.window, {}, {}, 1.0, lower ? left : 1.0, upper ? left : 1.0});
-        return;
-      }
+      case PerturbationKind::kBackgroundTraffic: return ShareLinks(given);
       default: break;
     }
     Perturbation perturbation = given;
@@ -132,46 +139,57 @@ class Resolver {
 
   // Entries of one window lose their NICs together, so that each counts once and a node that loses
   // its last one is noticed.
-  void LoseNics(const Perturbation& given) {
-    if (!HasNics("ranks")) return;
+  LostNics& LostWith(const runtime::Window& window) {
     const auto same = [&](const LostNics& lost) {
-      return lost.window.begin == given.window.begin && lost.window.end == given.window.end &&
-             lost.window.period == given.window.period && lost.window.on == given.window.on;
+      return lost.window.begin == window.begin && lost.window.end == window.end &&
+             lost.window.period == window.period && lost.window.on == window.on;
     };
     auto lost = std::find_if(lost_nics_.begin(), lost_nics_.end(), same);
-    if (lost == lost_nics_.end()) lost = lost_nics_.insert(lost, LostNics{given.window, 0, {}});
+    if (lost == lost_nics_.end()) lost = lost_nics_.insert(lost, LostNics{window, 0, {}, {}});
     lost->index = index_;
-    for (RankId rank : given.ranks) {
-      if (rank.index() < gpus_.size()) lost->nics.insert(cluster_.nic_of(gpus_[rank.index()]));
-    }
+    return *lost;
   }
 
-  void ShareLostNics() {
-    for (const LostNics& together : lost_nics_) {
-      index_ = together.index;
-      std::map<std::int32_t, double> lost;
-      for (NicId nic : together.nics) lost[cluster_.node_of(nic).value()] += 1.0;
-      ShareRest(together.window, "ranks", lost);
+  void LoseNics(const Perturbation& given) {
+    if (!HasNics("ranks")) return;
+    LostNics& lost = LostWith(given.window);
+    for (RankId rank : given.ranks) {
+      if (rank.index() < gpus_.size()) lost.nics.insert(cluster_.nic_of(gpus_[rank.index()]));
     }
   }
 
   void LoseRails(const Perturbation& given) {
     if (!HasNics("rails")) return;
     const std::int32_t rails = cluster_.shape().nics_per_node;
-    const std::set<std::int32_t> lost(given.rails.begin(), given.rails.end());
-    for (std::int32_t rail : lost) {
+    for (std::int32_t rail : given.rails) {
       if (rail >= rails) return Report("rails", "rail {} is beyond the last of {}", rail, rails);
     }
-    const double left = 1.0 - static_cast<double>(lost.size()) / rails;
-    if (left <= 0.0) return Report("rails", "no rail would be left: every node is cut off");
-    Perturbation nics = given;
-    nics.kind = PerturbationKind::kNicBandwidth;
-    nics.factor = Ratio(left);
-    nics.rails.clear();
-    resolved_.ranks.push_back(std::move(nics));
-    // The leaves of the other rails carry more, through uplinks that are no wider.
-    if (scenario_.network.fidelity == network::Fidelity::kFlow) {
-      resolved_.fabric.push_back({given.window, {}, {}, 1.0, left, left});
+    LostNics& lost = LostWith(given.window);
+    lost.rails.insert(given.rails.begin(), given.rails.end());
+    for (std::int32_t nic = 0; nic < cluster_.count(VertexKind::kNic); ++nic) {
+      if (lost.rails.contains(nic % rails)) lost.nics.insert(NicId(nic));
+    }
+  }
+
+  void ShareLostNics() {
+    for (const LostNics& together : lost_nics_) {
+      index_ = together.index;
+      const double left =
+          1.0 - static_cast<double>(together.rails.size()) / cluster_.shape().nics_per_node;
+      if (left <= 0.0) {
+        ReportCut("rails", "no rail would be left: every node is cut off");
+        continue;
+      }
+      std::map<std::int32_t, double> lost;
+      for (NicId nic : together.nics) lost[cluster_.node_of(nic).value()] += 1.0;
+      ShareRest(together.window, "ranks", lost);
+      // The leaves of the other rails carry more, through uplinks that are no wider.
+      if (together.rails.empty() || scenario_.network.fidelity != network::Fidelity::kFlow)
+        continue;
+      FabricFault fault = Fault();
+      fault.leaf_spine = left;
+      fault.spine_core = left;
+      resolved_.fabric.push_back(std::move(fault));
     }
   }
 
@@ -183,7 +201,8 @@ class Resolver {
     for (const auto& [node, count] : lost) {
       const double left = 1.0 - count / nics;
       if (left < 1e-9) {
-        Report(key, "node {} would lose its last NIC: its GPUs are cut off from the fabric", node);
+        ReportCut(key, "node {} would lose its last NIC: its GPUs are cut off from the fabric",
+                  node);
       } else {
         nodes_by_factor[left].push_back(node);
       }
@@ -192,6 +211,7 @@ class Resolver {
       Perturbation nics_left;
       nics_left.kind = PerturbationKind::kNicBandwidth;
       nics_left.window = window;
+      nics_left.place = scenario_.perturbations[index_].place;
       nics_left.factor = Ratio(factor);
       for (std::size_t r = 0; r < gpus_.size(); ++r) {
         if (std::binary_search(nodes.begin(), nodes.end(), cluster_.node_of(gpus_[r]).value())) {
@@ -236,10 +256,56 @@ class Resolver {
     return text;
   }
 
-  void ChangeLinks(const Perturbation& given) {
+  // What others' traffic leaves: of every link of a tier, of links by name, or of those that it
+  // takes from one leaf to another, one way.
+  void ShareLinks(const Perturbation& given) {
     if (!SeesFabric("kind")) return;
-    FabricFault fault{given.window, {}, {}, given.factor.value()};
-    for (const std::string& text : given.links) {
+    const double left = 1.0 - given.factor.value();
+    FabricFault fault = Fault();
+    if (!given.links.empty()) {
+      fault.factor = left;
+      fault.thin = LinksOf(given.links, true);
+      resolved_.fabric.push_back(std::move(fault));
+      return;
+    }
+    const bool lower = given.tier != runtime::FabricTier::kSpineCore;
+    const bool upper = given.tier != runtime::FabricTier::kLeafSpine;
+    if (!lower && cluster_.count(VertexKind::kCore) == 0) {
+      return Report("tier", "the fabric has no cores");
+    }
+    if (lower) fault.leaf_spine = left;
+    if (upper) fault.spine_core = left;
+    resolved_.fabric.push_back(std::move(fault));
+  }
+
+  // The links that traffic from leaf `a` to leaf `b` spreads over, where spines join them.
+  void AppendBetweenLeaves(VertexId a, VertexId b, std::vector<LinkId>* links) {
+    std::set<VertexId> above;
+    for (const topology::Link& link : cluster_.links()) {
+      if (link.to == b && cluster_.kind(link.from) == VertexKind::kSpine) above.insert(link.from);
+    }
+    const std::size_t before = links->size();
+    for (std::size_t i = 0; i < cluster_.links().size(); ++i) {
+      const topology::Link& link = cluster_.links()[i];
+      const bool up = link.from == a && above.contains(link.to);
+      const bool down = link.to == b && above.contains(link.from) && Joined(a, link.from);
+      if (up || down) links->emplace_back(static_cast<std::int32_t>(i));
+    }
+    if (links->size() == before) {
+      Report("links", "no spine joins {} and {}; name the links on the way", cluster_.NameOf(a),
+             cluster_.NameOf(b));
+    }
+  }
+
+  [[nodiscard]] bool Joined(VertexId a, VertexId b) const {
+    return std::any_of(cluster_.links().begin(), cluster_.links().end(),
+                       [&](const topology::Link& link) { return link.from == a && link.to == b; });
+  }
+
+  // Both directions of each link. `leaves`: two leaves stand for the links between them.
+  std::vector<LinkId> LinksOf(const std::vector<std::string>& names, bool leaves) {
+    std::vector<LinkId> links;
+    for (const std::string& text : names) {
       const std::size_t arrow = text.find("->");
       if (arrow == std::string::npos) {
         Report("links", "'{}' is not a link; write leaf0 -> spine1", text);
@@ -248,26 +314,38 @@ class Resolver {
       const std::optional<VertexId> a = Switch("links", Trim(text.substr(0, arrow)));
       const std::optional<VertexId> b = Switch("links", Trim(text.substr(arrow + 2)));
       if (!a || !b) continue;
-      bool found = false;
+      if (leaves && *a != *b && cluster_.kind(*a) == VertexKind::kLeaf &&
+          cluster_.kind(*b) == VertexKind::kLeaf && !Joined(*a, *b)) {
+        AppendBetweenLeaves(*a, *b, &links);
+        continue;
+      }
+      const std::size_t before = links.size();
       for (std::size_t i = 0; i < cluster_.links().size(); ++i) {
         const topology::Link& link = cluster_.links()[i];
         if (!((link.from == *a && link.to == *b) || (link.from == *b && link.to == *a))) continue;
-        found = true;
-        (given.kind == PerturbationKind::kFabricDown ? fault.lost : fault.thin)
-            .emplace_back(static_cast<std::int32_t>(i));
+        links.emplace_back(static_cast<std::int32_t>(i));
       }
-      if (!found)
+      if (links.size() == before) {
         Report("links", "no cable joins {} and {}", cluster_.NameOf(*a), cluster_.NameOf(*b));
+      }
     }
+    return links;
+  }
+
+  void ChangeLinks(const Perturbation& given) {
+    if (!SeesFabric("kind")) return;
+    FabricFault fault = Fault();
+    fault.factor = given.factor.value();
+    (given.kind == PerturbationKind::kFabricDown ? fault.lost : fault.thin) =
+        LinksOf(given.links, false);
     if (given.kind == PerturbationKind::kFabricBandwidth && fault.factor == 0.0) {
-      return Report("factor", "must not be zero: write link_down, and traffic takes other ways");
+      return ReportCut("factor", "must not be zero: write link_down, and traffic takes other ways");
     }
     resolved_.fabric.push_back(std::move(fault));
   }
 
   void LoseSwitches(const Perturbation& given) {
-    FabricFault fault;
-    fault.window = given.window;
+    FabricFault fault = Fault();
     std::map<std::int32_t, double> nics;  // by node
     bool above = false;
     for (const std::string& name : given.switches) {
@@ -285,7 +363,9 @@ class Resolver {
         }
       }
     }
+    const std::size_t before = resolved_.ranks.size();
     ShareRest(given.window, "switches", nics);
+    fault.touches_ranks = resolved_.ranks.size() > before;
     if (above && !SeesFabric("switches")) return;
     if (scenario_.network.fidelity == network::Fidelity::kFlow) {
       resolved_.fabric.push_back(std::move(fault));

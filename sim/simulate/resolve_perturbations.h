@@ -22,6 +22,9 @@ struct FabricFault {
   // Every link of a kind runs at these.
   double leaf_spine = 1.0;
   double spine_core = 1.0;
+  SourcePosition place{};
+  std::size_t index = 0;       // of the perturbation
+  bool touches_ranks = false;  // it takes NICs besides
 };
 
 struct ResolvedPerturbations {
@@ -34,7 +37,7 @@ struct ResolvedPerturbations {
 // same time multiply. `gpus` by rank. Errors, each with its place: nodes, rails, links and switches
 // that do not exist or that no rank uses, a node that would lose its last NIC, links between
 // switches under a fidelity that does not see them, imbalance among the experts of a model without
-// any.
+// any. What is well formed and leaves somebody cut off cannot run.
 [[nodiscard]] Result<ResolvedPerturbations> ResolvePerturbations(
     const scenario::Scenario& scenario, const parallel::RankLayout& ranks,
     const topology::Cluster& cluster, const std::vector<topology::GpuId>& gpus);

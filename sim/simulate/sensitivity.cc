@@ -116,8 +116,10 @@ void ScaleHost(Scenario& s, double factor) {
 
 // ---- changes of the compiled step ----
 
-void ScaleFabric(CompiledStep& step, double factor) {
-  for (runtime::FabricEdge& edge : step.machine.fabric) edge.capacity = edge.capacity * factor;
+void ScaleFabric(CompiledStep& step, runtime::FabricTier tier, double factor) {
+  for (runtime::FabricEdge& edge : step.machine.fabric) {
+    if (edge.tier == tier) edge.capacity = edge.capacity * factor;
+  }
 }
 
 // Communication kernels that are `factor` better hold so many fewer SMs, in whole ones, and move so
@@ -158,6 +160,7 @@ void FreeKernels(CompiledStep& step, Wanted wanted) {
         if (instruction.kind != program::InstructionKind::kCompute) continue;
         if (wanted(rank.operations[instruction.operation])) {
           rank.kernels[instruction.cost].duration = Duration(0);
+          rank.kernels[instruction.cost].of_expert_rows = Duration(0);
         }
       }
     }
@@ -203,7 +206,16 @@ std::vector<Resource> ResourcesOf(const Scenario& s) {
        {},
        ScaleFootprint}};
   if (s.network.fidelity == network::Fidelity::kFlow) {
-    resources.push_back({"fabric links", "all links above the leaves", {}, ScaleFabric});
+    const auto add = [&](const char* name, const char* what, runtime::FabricTier tier) {
+      resources.push_back({name, what, {}, [tier](CompiledStep& step, double factor) {
+                             ScaleFabric(step, tier, factor);
+                           }});
+    };
+    const auto shape = topology::DeriveShape(s.cluster);
+    add("leaf-spine links", "all links from leaves to spines", runtime::FabricTier::kLeafSpine);
+    if (!shape || shape->cores() > 0 || s.cluster.fabric.kind == topology::FabricKind::kEdgeList) {
+      add("spine-core links", "all links from spines to cores", runtime::FabricTier::kSpineCore);
+    }
   }
   if (s.host.launch.count() > 0 || s.host.fixed_step.count() > 0) {
     resources.push_back({"host", "launches and the fixed work of a step", ScaleHost, {}});

@@ -6,6 +6,7 @@
 #include "sim/metrics/step_metrics.h"
 #include "sim/runtime/critical_path.h"
 #include "sim/simulate/busiest_links.h"
+#include "sim/simulate/perturbation_warnings.h"
 #include "sim/simulate/step_facts.h"
 
 namespace quadrille::simulate {
@@ -59,6 +60,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
     simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);
     result->times = {};
   }
+  WarnOfLateWindows(scenario, simulation.report.step_time, &compiled.warnings);
   simulation.compiled = std::move(compiled);
   simulation.result = std::move(*result);
   return simulation;

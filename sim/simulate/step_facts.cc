@@ -1,8 +1,32 @@
 #include "sim/simulate/step_facts.h"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "sim/model/counts.h"
+#include "sim/runtime/condition.h"
 
 namespace quadrille::simulate {
+namespace {
+
+// By simulated rank and layer; none where experts are even.
+std::function<double(std::uint32_t, std::int16_t)> ExpertLoads(const scenario::Scenario& scenario,
+                                                               const CompiledStep& compiled) {
+  const auto uneven = [](const runtime::Perturbation& perturbation) {
+    return perturbation.kind == runtime::PerturbationKind::kExpertImbalance;
+  };
+  if (std::none_of(compiled.perturbations.begin(), compiled.perturbations.end(), uneven)) return {};
+  std::vector<runtime::RankCondition> conditions;
+  for (const program::SimulatedRank& rank : compiled.program.ranks) {
+    conditions.push_back(runtime::ConditionOf(rank.rank, compiled.perturbations, scenario.seed));
+  }
+  return [conditions = std::move(conditions)](std::uint32_t rank, std::int16_t layer) {
+    return runtime::ExpertLoad(conditions[rank], layer);
+  };
+}
+
+}  // namespace
 
 metrics::StepFacts FactsOf(const scenario::Scenario& scenario, const CompiledStep& compiled) {
   metrics::StepFacts facts;
@@ -30,6 +54,7 @@ metrics::StepFacts FactsOf(const scenario::Scenario& scenario, const CompiledSte
     }
     facts.stage_parameters.push_back(parameters);
   }
+  facts.expert_load = ExpertLoads(scenario, compiled);
   return facts;
 }
 

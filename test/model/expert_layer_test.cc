@@ -65,6 +65,64 @@ TEST(DeepSeekLayer, ShapesOfThePublishedTrace) {
   EXPECT_EQ(dense, 7);
 }
 
+// Whether an operation does other work in a layer whose experts get more rows.
+bool Grows(const Operation& fewer, const Operation& more) {
+  return more.flops.value() > fewer.flops.value() ||
+         more.memory.bytes.value() > fewer.memory.bytes.value();
+}
+
+TEST(ExpertRowsOfOneGpu, ExactlyWhatTheyAreTheWorkOfIsMarked) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  for (ExpertDispatch dispatch : {ExpertDispatch::kAllToAll, ExpertDispatch::kAllGather,
+                                  ExpertDispatch::kDeepEp, ExpertDispatch::kHybridEp}) {
+    for (Recipe recipe : {Recipe::kBf16, Recipe::kFp8Block}) {
+      for (bool fused : {false, true}) {
+        ExecutionConfig execution = DeepSeekTraining();
+        execution.expert_dispatch = dispatch;
+        execution.recipe = recipe;
+        execution.fusions.gradient_accumulation = fused;
+        execution.fusions.router_padding = fused;
+        execution.recomputation = Recomputation::kSelective;
+        execution.recompute_modules.moe_activation = fused;
+        ExecutionConfig loaded = execution;
+        loaded.expert_load_factor = 1.5;
+        const PieceOperations mean = OperationsOf(config, execution, kExpertLayer);
+        const PieceOperations full = OperationsOf(config, loaded, kExpertLayer);
+        int marked = 0;
+        for (const auto& [fewer, more] :
+             {std::pair(&mean.forward, &full.forward), std::pair(&mean.backward, &full.backward)}) {
+          ASSERT_EQ(fewer->size(), more->size());
+          for (std::size_t i = 0; i < fewer->size(); ++i) {
+            const Operation& operation = (*fewer)[i];
+            if (operation.kind == OperationKind::kCollective) {
+              EXPECT_FALSE(operation.of_expert_rows) << operation.name;
+              continue;
+            }
+            EXPECT_EQ(operation.of_expert_rows, Grows(operation, (*more)[i])) << operation.name;
+            marked += operation.of_expert_rows ? 1 : 0;
+          }
+        }
+        EXPECT_GE(marked, 8);
+      }
+    }
+  }
+}
+
+TEST(ExpertRowsOfOneGpu, TwiceOfThemHoldWhatExpertActivationsSay) {
+  const TransformerConfig config = ShippedModel("deepseek-v3");
+  ExecutionConfig twice = DeepSeekTraining();
+  twice.expert_load_factor = 2.0;
+  const PieceActivations one = ActivationsOf(config, DeepSeekTraining(), kExpertLayer);
+  const PieceActivations two = ActivationsOf(config, twice, kExpertLayer);
+  const PieceActivations more = ExpertActivationsOf(config, DeepSeekTraining(), kExpertLayer);
+  EXPECT_EQ(one.stored + more.stored, two.stored);
+  EXPECT_EQ(one.held_for_weight_gradient + more.held_for_weight_gradient,
+            two.held_for_weight_gradient);
+  EXPECT_EQ(one.backward_workspace + more.backward_workspace, two.backward_workspace);
+  EXPECT_GT(more.stored.value(), one.stored.value() / 10);
+  EXPECT_EQ(ExpertActivationsOf(config, DeepSeekTraining(), {.layer = 2}).stored, Bytes(0));
+}
+
 TEST(DeepSeekLayer, LeadingLayersAreDense) {
   const TransformerConfig config = ShippedModel("deepseek-v3");
   const PieceOperations dense = OperationsOf(config, DeepSeekTraining(), {.layer = 2});

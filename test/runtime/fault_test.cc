@@ -344,9 +344,15 @@ TEST(ExpertImbalance, StretchesTheKernelsOfExpertsAndNoOthers) {
   program::Instruction instruction;
   instruction.layer = 7;
   EXPECT_EQ(KernelDuration(kernel, condition, RankId(0), instruction, {}), kernel.duration);
-  kernel.expert = true;
-  EXPECT_EQ(KernelDuration(kernel, condition, RankId(0), instruction, {}),
-            quadrille::Scale(kernel.duration, ExpertLoad(condition, 7)));
+  kernel.of_expert_rows = kernel.duration;
+  EXPECT_NEAR(
+      static_cast<double>(KernelDuration(kernel, condition, RankId(0), instruction, {}).count()),
+      1e6 * ExpertLoad(condition, 7), 1.0);
+  // A fixed part of it does not grow.
+  kernel.of_expert_rows = Duration(600'000);
+  EXPECT_NEAR(
+      static_cast<double>(KernelDuration(kernel, condition, RankId(0), instruction, {}).count()),
+      4e5 + 6e5 * ExpertLoad(condition, 7), 1.0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "scenario_run.h"
+#include "sim/metrics/memory_timeline.h"
 #include "sim/runtime/static_evaluator.h"
 
 namespace quadrille::simulate {
@@ -207,6 +208,45 @@ TEST(NicFaults, ANodeIsItsRanks) {
 }
 
 // ---- what cannot be ----
+
+TEST(Partitions, CannotRunAndSayWhereTheyAreWritten) {
+  const auto trouble = [](const std::string& perturbation) {
+    const std::string text = std::string(kTwoPods) +
+                             "perturbations:\n  - {kind: gpu_speed, ranks: "
+                             "[1], factor: 0.9}\n  - " +
+                             perturbation + "\n";
+    const auto loaded = Load(text, kPods);
+    if (!loaded) return loaded.error();
+    const auto simulation = Simulate(*loaded, {});
+    return simulation ? Diagnostics() : simulation.error();
+  };
+  std::string spines = "spine0";
+  for (int i = 1; i < 64; ++i) spines += ", spine" + std::to_string(i);
+  const std::vector<std::string> cuts = {
+      "{kind: nic_bandwidth, factor: 0}",
+      "{kind: nvlink_bandwidth, factor: 0, from: 1 ms}",
+      "{kind: gpu_speed, ranks: [3], factor: 0}",
+      "{kind: nic_down, ranks: [0, 1, 2, 3, 4, 5, 6, 7]}",
+      "{kind: rail_down, rails: [0, 1, 2, 3, 4, 5, 6, 7]}",
+      "{kind: switch_down, switches: [leaf1]}",
+      "{kind: switch_down, switches: [" + spines + "]}",
+      "{kind: link_bandwidth, links: [leaf0 -> spine0], factor: 0}",
+      "{kind: background_traffic, share: 1}",
+  };
+  for (const std::string& cut : cuts) {
+    const Diagnostics problems = trouble(cut);
+    ASSERT_EQ(problems.size(), cut.find("leaf1]") == std::string::npos ? 1u : 2u)
+        << cut << ToString(problems);
+    EXPECT_TRUE(CannotRun(problems)) << cut;
+    EXPECT_EQ(problems[0].position.line, 10) << cut;
+    EXPECT_GE(problems[0].position.column, 5) << cut;
+    EXPECT_NE(problems[0].position.file.find("run.yaml"), std::string::npos) << cut;
+  }
+  // Rails of two entries are lost together.
+  const auto rails =
+      trouble("{kind: rail_down, rails: [0, 1, 2, 3]}\n  - {kind: rail_down, rails: [4, 5, 6, 7]}");
+  EXPECT_NE(ToString(rails).find("no rail would be left"), std::string::npos) << ToString(rails);
+}
 
 TEST(Partitions, AreErrorsThatNameThePlace) {
   const auto trouble = [](const std::string& fault) {
@@ -419,12 +459,35 @@ TEST(ExpertImbalance, SlowsTheStepFoldsExactlyAndIsTheSameForBothEvaluators) {
   const Simulation unfolded = MustRun(kExperts, uneven, true);
   EXPECT_GT(folded.report.step_time, even.report.step_time);
   EXPECT_EQ(folded.report.step_time, unfolded.report.step_time);
+  EXPECT_EQ(folded.report.peak_memory, unfolded.report.peak_memory);
   runtime::RunOptions options;
   options.perturbations = folded.compiled.perturbations;
   const auto swept =
       runtime::EvaluateStatic(folded.compiled.program, folded.compiled.machine, options);
   ASSERT_TRUE(swept);
   EXPECT_EQ(swept->fingerprint, folded.result.fingerprint);
+}
+
+TEST(ExpertImbalance, TheFullestGpuHoldsWhatAnEvenlyFullOneHolds) {
+  const auto loaded = Load(kExperts, {});
+  const auto fuller = Load(kExperts, {"experts.load_factor=1.5"});
+  ASSERT_TRUE(loaded && fuller);
+  const Simulation mean = MustSimulate(*loaded, {});
+  const Simulation full = MustSimulate(*fuller, {});
+  const program::Program& program = mean.compiled.program;
+  const auto peak_at = [&](const Simulation& run, double load) {
+    return metrics::TraceMemory(program.programs[0], run.result.ranks[0],
+                                [&](std::int16_t) { return load; })
+        .peak;
+  };
+  EXPECT_NEAR(static_cast<double>(peak_at(mean, 1.5).value()),
+              static_cast<double>(full.report.stages[0].peak_memory.value()), 1e4);
+  EXPECT_EQ(peak_at(mean, 1.0), mean.report.stages[0].peak_memory);
+  EXPECT_GT(full.report.stages[0].peak_memory, mean.report.stages[0].peak_memory);
+  // Drawn loads differ, and the report speaks of the GPU that has most.
+  const Simulation uneven =
+      MustRun(kExperts, Perturbed({}, "[{kind: expert_imbalance, sigma: 20 %, seed: 3}]"));
+  EXPECT_GT(uneven.report.peak_memory, mean.report.peak_memory);
 }
 
 }  // namespace
