@@ -8,6 +8,8 @@
 #include "scenario_run.h"
 #include "sim/metrics/memory_timeline.h"
 #include "sim/runtime/static_evaluator.h"
+#include "sim/simulate/resolve_perturbations.h"
+#include "topology/placement.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -208,6 +210,84 @@ TEST(NicFaults, ANodeIsItsRanks) {
 }
 
 // ---- what cannot be ----
+
+// ---- others' traffic, and what nobody meets ----
+
+TEST(BackgroundTraffic, OfOneLinkIsThatLinkThinned) {
+  const auto simulate = [](const std::string& fault) {
+    return MustRun(kTwoPods, Perturbed(kPods, fault)).report.step_time;
+  };
+  EXPECT_EQ(simulate("[{kind: background_traffic, links: [leaf0 -> spine0], share: 75 %}]"),
+            simulate("[{kind: link_bandwidth, links: [leaf0 -> spine0], factor: 0.25}]"));
+}
+
+TEST(BackgroundTraffic, BetweenTwoLeavesTakesTheLinksOneWay) {
+  const auto loaded =
+      Load(kTwoPods,
+           Perturbed(kPods, "[{kind: background_traffic, links: [leaf0 -> leaf1], share: 40 %}]"));
+  ASSERT_TRUE(loaded);
+  const auto cluster = topology::BuildCluster(loaded->cluster);
+  ASSERT_TRUE(cluster);
+  const parallel::RankLayout ranks(loaded->parallel);
+  const auto gpus = topology::Place(*cluster, ranks.world_size(), loaded->placement);
+  ASSERT_TRUE(gpus);
+  const auto resolved = ResolvePerturbations(*loaded, ranks, *cluster, *gpus);
+  ASSERT_TRUE(resolved);
+  ASSERT_EQ(resolved->fabric.size(), 1u);
+  EXPECT_DOUBLE_EQ(resolved->fabric[0].factor, 0.6);
+  const std::int32_t spines = cluster->shape().spines_per_group;
+  ASSERT_EQ(resolved->fabric[0].thin.size(), static_cast<std::size_t>(2 * spines));
+  for (topology::LinkId id : resolved->fabric[0].thin) {
+    const topology::Link& link = cluster->link(id);
+    const bool up = cluster->NameOf(link.from) == "leaf0";
+    const bool down = cluster->NameOf(link.to) == "leaf1";
+    EXPECT_TRUE(up != down) << cluster->NameOf(id);
+  }
+  EXPECT_NE(Trouble(kTwoPods, Perturbed(kPods,
+                                        "[{kind: background_traffic, links: [leaf0 -> "
+                                        "leaf2], share: 40 %}]"))
+                .find("no spine joins leaf0 and leaf2"),
+            std::string::npos);
+}
+
+TEST(WithoutEffect, IsWarnedOf) {
+  const auto warnings = [](const std::vector<std::string>& overrides, const std::string& list) {
+    return ToString(MustRun(kTwoPods, Perturbed(overrides, list)).compiled.warnings);
+  };
+  std::vector<std::string> hashed = kPods;
+  hashed.insert(hashed.end(), {"network.routing=ecmp", "network.ecmp_flows_per_pair=1"});
+  // One flow a pair leaves some of the links free: every link is crossed or warned of.
+  int free = 0;
+  const auto cluster = topology::BuildCluster(Load(kTwoPods, kPods)->cluster);
+  ASSERT_TRUE(cluster);
+  for (std::int32_t spine = 0; spine < cluster->shape().spines_per_group; ++spine) {
+    const std::string link = "[leaf0 -> spine" + std::to_string(spine) + "]";
+    const std::string thin =
+        warnings(hashed, "[{kind: link_bandwidth, links: " + link + ", factor: 0.5}]");
+    const std::string down = warnings(hashed, "[{kind: link_down, links: " + link + "}]");
+    EXPECT_EQ(thin.empty(), down.empty()) << link << thin << down;
+    if (thin.empty()) continue;
+    ++free;
+    EXPECT_NE(thin.find("perturbations.0 has no effect: no transfer"), std::string::npos) << thin;
+    EXPECT_EQ(MustRun(kTwoPods, hashed).report.step_time,
+              MustRun(kTwoPods, Perturbed(hashed, "[{kind: link_bandwidth, links: " + link +
+                                                      ", factor: 0.5}]"))
+                  .report.step_time)
+        << link;
+  }
+  EXPECT_GT(free, 0);
+  EXPECT_LT(free, cluster->shape().spines_per_group);
+  EXPECT_EQ(warnings(kPods, "[{kind: link_bandwidth, links: [leaf0 -> spine0], factor: 0.5}]"), "");
+  EXPECT_NE(
+      warnings(kPods, "[{kind: gpu_speed, factor: 0.5, from: 900 s}]").find("it begins 900 s"),
+      std::string::npos);
+  // Each replica on a node of its own, TP alone: no NIC is used.
+  const auto alone = Load(kTwoPods, {"nodes=1", "parallel.data=1", "training.global_batch=2",
+                                     "perturbations=[{kind: nic_bandwidth, factor: 0.5}]"});
+  ASSERT_TRUE(alone);
+  EXPECT_NE(ToString(MustSimulate(*alone, {}).compiled.warnings).find("no transfer of these ranks"),
+            std::string::npos);
+}
 
 TEST(Partitions, CannotRunAndSayWhereTheyAreWritten) {
   const auto trouble = [](const std::string& perturbation) {
