@@ -31,10 +31,9 @@ void WarnOfUnusedPorts(const std::vector<runtime::Perturbation>& perturbations,
              uses(static_cast<std::size_t>(classes.class_of[r]), nic);
     }
     if (used) continue;
-    warnings->push_back(
-        {perturbation.place, fmt::format("the perturbation of {} has no effect: no "
-                                         "transfer of these ranks uses them",
-                                         nic ? "NICs" : "NVLink ports")});
+    warnings->push_back({perturbation.place, fmt::format("the perturbation of {} has no effect: no "
+                                                         "transfer of these ranks uses them",
+                                                         nic ? "NICs" : "NVLink ports")});
   }
 }
 
@@ -43,9 +42,9 @@ void WarnOfLateWindows(const scenario::Scenario& scenario, Duration step, Diagno
     const runtime::Perturbation& perturbation = scenario.perturbations[i];
     if (perturbation.window.begin < step) continue;
     warnings->push_back({perturbation.place,
-                        fmt::format("perturbations.{} has no effect: it begins {:.6g} s "
-                                    "into a step of {:.6g} s",
-                                    i, ToSeconds(perturbation.window.begin), ToSeconds(step))});
+                         fmt::format("perturbations.{} has no effect: it begins {:.6g} s "
+                                     "into a step of {:.6g} s",
+                                     i, ToSeconds(perturbation.window.begin), ToSeconds(step))});
   }
 }
 
