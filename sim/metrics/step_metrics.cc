@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "sim/base/check.h"
 #include "sim/metrics/communication_family.h"

@@ -448,6 +448,7 @@ PieceActivations ExpertActivationsOf(const TransformerConfig& config,
   more.held_for_weight_gradient -= given.held_for_weight_gradient;
   more.forward_workspace -= given.forward_workspace;
   more.backward_workspace -= given.backward_workspace;
+  more.input_gradient_workspace -= given.input_gradient_workspace;
   return more;
 }
 

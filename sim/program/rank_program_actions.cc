@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/check.h"
 #include "sim/program/rank_program_builder.h"
@@ -238,8 +239,9 @@ void RankProgramBuilder::AccountExpertMemory(const Action& action,
     }
     switch (action.kind) {
       case ActionKind::kForward:
+        // What F needs above what it stores is mostly stored later, and grows no more than that.
         if (!input_.execution.forward_only) memory.allocated = more.stored;
-        memory.workspace = more.forward_workspace;
+        if (input_.execution.forward_only) memory.workspace = more.forward_workspace;
         break;
       case ActionKind::kBackward:
         memory.freed = more.stored;
@@ -248,7 +250,7 @@ void RankProgramBuilder::AccountExpertMemory(const Action& action,
       case ActionKind::kBackwardInput:
         memory.freed = more.stored - more.released_at_weight_gradient;
         memory.allocated = more.held_for_weight_gradient;
-        memory.workspace = more.backward_workspace;
+        memory.workspace = more.input_gradient_workspace;
         break;
       case ActionKind::kBackwardWeight:
         memory.freed = more.released_at_weight_gradient + more.held_for_weight_gradient;
