@@ -108,7 +108,13 @@ struct Template {
   std::vector<ExpertMemory> expert_memory;
 };
 
-enum class SegmentRole : std::uint8_t { kPrologue, kAction, kFlat, kOptimizer };
+enum class SegmentRole : std::uint8_t {
+  kPrologue,
+  kAction,
+  kFlat,
+  kGradientNorm,  // the rank's own part of the norm; what follows waits for that of all others
+  kOptimizer,     // the step and, where nothing is waited for in between, the norm before it
+};
 
 struct Segment {
   std::uint32_t body = 0;  // index into RankProgram::templates

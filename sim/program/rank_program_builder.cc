@@ -371,12 +371,17 @@ void RankProgramBuilder::CountLanes() {
     if (segment.role == SegmentRole::kAction) {
       const auto& waits = slot_entry_waits_[static_cast<std::size_t>(slot++)];
       program_.entry_waits.insert(program_.entry_waits.end(), waits.begin(), waits.end());
-    } else if (segment.role == SegmentRole::kOptimizer) {
+    } else if (segment.role == SegmentRole::kGradientNorm ||
+               segment.role == SegmentRole::kOptimizer) {
+      // Of lanes that are not flat, what was put there since: by actions or, before the step, by
+      // the norm. The segment's own transfers come after its begin.
+      const bool after_norm = program_.segments[s - 1].role == SegmentRole::kGradientNorm;
+      if (after_norm) optimizer_waits_.clear();
       for (std::size_t lane = 1; lane < lanes; ++lane) {
         const auto index = static_cast<LaneIndex>(lane);
-        // What actions put there; the segment's own transfers come after its begin.
         const std::int32_t before = program_.base_counts[s * lanes + lane];
-        if (!IsFlat(index) && before > 0) optimizer_waits_.push_back({index, before});
+        const std::int32_t waited = after_norm ? program_.base_counts[(s - 1) * lanes + lane] : 0;
+        if (!IsFlat(index) && before > waited) optimizer_waits_.push_back({index, before});
       }
       program_.entry_waits.insert(program_.entry_waits.end(), optimizer_waits_.begin(),
                                   optimizer_waits_.end());

@@ -119,6 +119,11 @@ class RankProgramBuilder {
   void AddPrologue();
   void AddActions();
   void AddOptimizer();
+  [[nodiscard]] std::int32_t EmitOptimizerKernel(TemplateWriter& writer, const std::string& name,
+                                                 const Kernel& kernel, std::vector<Wait> waits);
+  [[nodiscard]] std::vector<Wait> SumReplicatedGradients(TemplateWriter& writer, Wait begun);
+  bool AddGradientNorm(TemplateWriter& writer, std::vector<Wait> waits);
+  void AddOptimizerStep(TemplateWriter& writer, std::vector<Wait> waits, bool host_waits);
   void AddFlatLanes();
   [[nodiscard]] network::TransferShape BoundaryShape() const;
   [[nodiscard]] LaneIndex PeerLane(LaneKind kind, std::int32_t peer) const;

@@ -231,58 +231,89 @@ Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount exper
   return OptimizerKernel(bytes, kOptimizerKernels);
 }
 
-void RankProgramBuilder::AddOptimizer() {
-  if (input_.execution.forward_only) return;
-  const auto [dense, expert] = AllParameters();
-  TemplateWriter writer(program_, context_.host_launch);
-  Instruction begin;
-  begin.kind = InstructionKind::kBegin;
-  const Wait begun{kComputeLane, writer.Emit(begin, {})};
-  const auto emit = [&](const char* name, const Kernel& kernel, std::vector<Wait> waits) {
-    Instruction instruction;
-    instruction.operation =
-        NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
-    instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
-    program_.kernels.push_back(kernel);
-    return writer.Emit(instruction, std::move(waits));
-  };
-  // Gradients of weights that every TP rank holds whole, each summed over its own tokens.
+std::int32_t RankProgramBuilder::EmitOptimizerKernel(TemplateWriter& writer,
+                                                     const std::string& name, const Kernel& kernel,
+                                                     std::vector<Wait> waits) {
+  Instruction instruction;
+  instruction.operation = NameOf(program_, name, OperationKind::kMemoryBound, Pass::kForward, true);
+  instruction.cost = static_cast<std::uint32_t>(program_.kernels.size());
+  program_.kernels.push_back(kernel);
+  return writer.Emit(instruction, std::move(waits));
+}
+
+// Gradients of weights that every TP rank holds whole, each summed over its own tokens.
+std::vector<Wait> RankProgramBuilder::SumReplicatedGradients(TemplateWriter& writer, Wait begun) {
   const int tensor = FindLane(program_, LaneKind::kTensor, Axis::kTensor);
   const ParameterCount partial = PartialGradientParameters();
-  std::vector<Wait> before_norm;
-  if (tensor >= 0 && partial.value() > 0) {
-    network::TransferShape shape;
-    shape.collective = {CollectiveKind::kAllReduce, Axis::kTensor,
-                        BytesOf(partial, BytesPerElement(input_.optimizer.gradient_dtype))};
-    Instruction instruction;
-    instruction.kind = InstructionKind::kTransfer;
-    instruction.lane = static_cast<LaneIndex>(tensor);
-    instruction.operation = NameOf(program_, "all-reduce replicated gradients",
-                                   OperationKind::kCollective, Pass::kForward, true);
-    instruction.cost = shapes_.IndexOf(shape);
-    before_norm.push_back({instruction.lane, writer.Emit(instruction, {begun})});
-  }
+  if (tensor < 0 || partial.value() == 0) return {};
+  network::TransferShape shape;
+  shape.collective = {CollectiveKind::kAllReduce, Axis::kTensor,
+                      BytesOf(partial, BytesPerElement(input_.optimizer.gradient_dtype))};
+  Instruction instruction;
+  instruction.kind = InstructionKind::kTransfer;
+  instruction.lane = static_cast<LaneIndex>(tensor);
+  instruction.operation = NameOf(program_, "all-reduce replicated gradients",
+                                 OperationKind::kCollective, Pass::kForward, true);
+  instruction.cost = shapes_.IndexOf(shape);
+  return {{instruction.lane, writer.Emit(instruction, {begun})}};
+}
+
+// Returns whether the step has to wait for the norm of all ranks. If so, the segment ends here, as
+// an action ends where its rank turns to wait: what is waited for is the barrier, not the
+// optimizer.
+bool RankProgramBuilder::AddGradientNorm(TemplateWriter& writer, std::vector<Wait> waits) {
+  const auto [dense, expert] = AllParameters();
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const Bytes read = BytesOf(dense, gradient / ParameterShards(Axis::kData)) +
+                     BytesOf(expert, gradient / ParameterShards(Axis::kExpertData));
+  const std::int32_t local =
+      EmitOptimizerKernel(writer, "gradient norm", OptimizerKernel(read, 2), std::move(waits));
   const int norm = FindLane(program_, LaneKind::kModel, Axis::kModel);
-  std::vector<Wait> before_step = before_norm;
-  if (input_.optimizer.gradient_norm) {
-    const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
-    const Bytes read = BytesOf(dense, gradient / ParameterShards(Axis::kData)) +
-                       BytesOf(expert, gradient / ParameterShards(Axis::kExpertData));
-    const std::int32_t local = emit("gradient norm", OptimizerKernel(read, 2), before_norm);
-    if (norm >= 0 && !input_.optimizer.post_validation) {
-      network::TransferShape shape;
-      shape.collective = {CollectiveKind::kAllReduce, Axis::kModel, Bytes(8)};
-      Instruction instruction;
-      instruction.kind = InstructionKind::kTransfer;
-      instruction.lane = static_cast<LaneIndex>(norm);
-      instruction.operation = NameOf(program_, "all-reduce gradient norm",
-                                     OperationKind::kCollective, Pass::kForward, true);
-      instruction.cost = shapes_.IndexOf(shape);
-      before_step.push_back({instruction.lane, writer.Emit(instruction, {{kComputeLane, local}})});
-    }
+  if (norm < 0 || input_.optimizer.post_validation) return false;
+  network::TransferShape shape;
+  shape.collective = {CollectiveKind::kAllReduce, Axis::kModel, Bytes(8)};
+  Instruction instruction;
+  instruction.kind = InstructionKind::kTransfer;
+  instruction.lane = static_cast<LaneIndex>(norm);
+  instruction.operation = NameOf(program_, "all-reduce gradient norm", OperationKind::kCollective,
+                                 Pass::kForward, true);
+  instruction.cost = shapes_.IndexOf(shape);
+  writer.Emit(instruction, {{kComputeLane, local}});
+  Instruction end;
+  end.kind = InstructionKind::kEnd;
+  compute_count_ += writer.Emit(end, {});
+  const Duration total = writer.launch_total();
+  Segment segment;
+  segment.role = SegmentRole::kGradientNorm;
+  segment.body = writer.Close("gradient norm");
+  segment.host_waits = true;
+  AddSegment(segment, total);
+  return true;
+}
+
+void RankProgramBuilder::AddOptimizer() {
+  if (input_.execution.forward_only) return;
+  Instruction begin;
+  begin.kind = InstructionKind::kBegin;
+  TemplateWriter writer(program_, context_.host_launch);
+  const Wait begun{kComputeLane, writer.Emit(begin, {})};
+  const std::vector<Wait> summed = SumReplicatedGradients(writer, begun);
+  const bool validates = input_.optimizer.gradient_norm;
+  if (!validates || !AddGradientNorm(writer, summed)) {
+    AddOptimizerStep(writer, summed, validates && !input_.optimizer.post_validation);
+    return;
   }
-  const std::int32_t step =
-      emit(input_.optimizer.name.c_str(), AdamKernel(dense, expert), before_step);
+  TemplateWriter after(program_, context_.host_launch);
+  after.Emit(begin, {});
+  AddOptimizerStep(after, {}, false);
+}
+
+// The segment's waits for the norm are among those that CountLanes adds.
+void RankProgramBuilder::AddOptimizerStep(TemplateWriter& writer, std::vector<Wait> waits,
+                                          bool host_waits) {
+  const auto [dense, expert] = AllParameters();
+  const std::int32_t step = EmitOptimizerKernel(writer, input_.optimizer.name,
+                                                AdamKernel(dense, expert), std::move(waits));
   adam_end_ = compute_count_ + step;
   // Parameters that are gathered without overlap come before the next forward.
   std::vector<Wait> last;
@@ -311,7 +342,7 @@ void RankProgramBuilder::AddOptimizer() {
   Segment segment;
   segment.role = SegmentRole::kOptimizer;
   segment.body = writer.Close("optimizer");
-  segment.host_waits = input_.optimizer.gradient_norm && !input_.optimizer.post_validation;
+  segment.host_waits = host_waits;
   AddSegment(segment, total);
 }
 

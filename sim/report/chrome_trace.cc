@@ -255,7 +255,7 @@ void ChromeTrace::Actions(const program::RunResult& result) {
     const std::vector<SegmentLabel>& segments = labels_[ranks_[rank].program].segments;
     for (std::size_t s = 0; s < segments.size(); ++s) {
       const SegmentLabel& segment = segments[s];
-      if (segment.role != SegmentRole::kAction && segment.role != SegmentRole::kOptimizer) continue;
+      if (segment.role == SegmentRole::kPrologue || segment.role == SegmentRole::kFlat) continue;
       const program::ActionSpan& span = result.ranks[rank].spans[s];
       const bool action = segment.role == SegmentRole::kAction;
       Slice(segment.name, action ? "action" : "optimizer", ProcessOf(rank), kActionsThread,

@@ -44,6 +44,7 @@ using schedules::ActionKind;
 // As in tools/report_page/data.js.
 constexpr std::uint8_t kOptimizerAction = 4;
 constexpr std::uint8_t kPrologueAction = 5;
+constexpr std::uint8_t kNormAction = 6;
 constexpr std::uint8_t kNoAction = 255;
 constexpr std::int32_t kNone = -1;
 
@@ -119,6 +120,7 @@ class TimelineEncoder {
   void IndexMessages();
   void IndexActions();
   void AddActions(std::size_t row);
+  [[nodiscard]] TimePoint RunStart(std::uint32_t rank, const OpRecord& last) const;
   void AddGap(std::uint32_t rank, std::uint32_t segment, TimePoint idle_since, RankState phase);
   void ChooseWindows();
   void AddKernels(std::size_t row);
@@ -234,8 +236,9 @@ void TimelineEncoder::AddActions(std::size_t row) {
     const Action& second = segment.slot.second.value_or(first);
     const bool fused = action && segment.slot.second.has_value();
     actions_.kind.push_back(action ? static_cast<std::uint8_t>(first.kind)
-                            : segment.role == SegmentRole::kPrologue ? kPrologueAction
-                                                                     : kOptimizerAction);
+                            : segment.role == SegmentRole::kPrologue     ? kPrologueAction
+                            : segment.role == SegmentRole::kGradientNorm ? kNormAction
+                                                                         : kOptimizerAction);
     actions_.microbatch.push_back(static_cast<std::uint16_t>(first.microbatch.value()));
     actions_.chunk.push_back(static_cast<std::uint8_t>(first.chunk.value()));
     actions_.kind2.push_back(fused ? static_cast<std::uint8_t>(second.kind) : kNoAction);
@@ -252,6 +255,18 @@ void TimelineEncoder::AddActions(std::size_t row) {
       }
     }
   }
+}
+
+// Where the unbroken run of transfers on one lane starts that `last` ends: one after the other they
+// kept the rank, as in the executor's accounts.
+TimePoint TimelineEncoder::RunStart(std::uint32_t rank, const OpRecord& last) const {
+  TimePoint start = last.start;
+  for (std::uint32_t position = last.position; position > 0; --position) {
+    const OpRecord* before = recorder_.Find(rank, last.lane, position - 1);
+    if (before == nullptr || before->end != start) break;
+    start = before->start;
+  }
+  return start;
 }
 
 // What the gap [idle_since, the segment's begin] before a segment consists of.
@@ -273,7 +288,7 @@ void TimelineEncoder::AddGap(std::uint32_t rank, std::uint32_t index, TimePoint 
       if (record != nullptr && (binding == nullptr || record->end > binding->end)) binding = record;
     }
     if (binding != nullptr && binding->end > idle_since) {
-      const TimePoint running = std::max(idle_since, std::min(binding->start, begin));
+      const TimePoint running = std::max(idle_since, std::min(RunStart(rank, *binding), begin));
       exposed = Picoseconds(begin) - Picoseconds(running);
       const std::string_view kind = CategoryOf(rank_program.lanes[binding->lane].kind);
       state = kind == "dp"   ? RankState::kExposedData

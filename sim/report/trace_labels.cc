@@ -91,6 +91,7 @@ SegmentLabel LabelOf(const Segment& segment, const Window& window) {
   label.role = segment.role;
   label.detailed = window.Holds(segment);
   if (segment.role == SegmentRole::kPrologue) label.name = "prologue";
+  if (segment.role == SegmentRole::kGradientNorm) label.name = "gradient norm";
   if (segment.role == SegmentRole::kOptimizer) label.name = "optimizer";
   if (segment.role != SegmentRole::kAction) return label;
   const Action& first = segment.slot.first;

@@ -78,6 +78,11 @@ std::vector<Duration> LaunchDelays(const program::RankProgram& program,
       delays.emplace_back(0);
       continue;
     }
+    // The step's launches follow those of the norm: the host turns to nothing in between.
+    if (s > 0 && program.segments[s - 1].role == program::SegmentRole::kGradientNorm) {
+      delays.push_back(sum);
+      continue;
+    }
     const double draw = Normal(Hash(condition.launch_seed, rank.value(), s));
     sum += Scale(condition.launch_delay, draw < 0.0 ? -draw : draw);
     delays.push_back(sum);

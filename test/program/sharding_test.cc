@@ -291,11 +291,13 @@ TEST(ReplicatedGradients, NormsAreSummedOverTensorParallelRanksBeforeTheGradient
     const Program program = Lower(step).program;
     const RankProgram& rank = program.programs[0];
     std::int64_t bytes = 0;
-    for (const Instruction& instruction :
-         rank.templates[rank.segments[rank.segments.size() - 2].body].instructions) {
-      if (instruction.kind != InstructionKind::kTransfer) continue;
-      const model::CollectiveShape& shape = program.shapes[instruction.cost].collective;
-      if (shape.axis == Axis::kTensor) bytes += shape.bytes.value();
+    for (const Segment& segment : rank.segments) {
+      if (segment.role != SegmentRole::kGradientNorm) continue;
+      for (const Instruction& instruction : rank.templates[segment.body].instructions) {
+        if (instruction.kind != InstructionKind::kTransfer) continue;
+        const model::CollectiveShape& shape = program.shapes[instruction.cost].collective;
+        if (shape.axis == Axis::kTensor) bytes += shape.bytes.value();
+      }
     }
     return bytes;
   };

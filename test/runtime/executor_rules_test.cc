@@ -288,6 +288,51 @@ TEST(Records, ALaneRunsOneOperationAtATimeInOrder) {
   }
 }
 
+TEST(Barrier, TheWaitForTheNormOfAllLiesBetweenTheNormAndTheStepAndIsNoOptimizerTime) {
+  using program::SegmentRole;
+  for (const schedules::PipelineSchedule& schedule : program::AllSchedules(4, 8)) {
+    SCOPED_TRACE(schedule.name);
+    const program::LoweredStep lowered = Lower(program::StepOf(schedule));
+    const program::RunResult run =
+        MustExecute(lowered.program, MachineFor(lowered.program, Fidelity::kAlphaBeta));
+    Duration longest{0};
+    for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+      const program::RankProgram& rank = lowered.program.programs[lowered.program.ranks[r].program];
+      const auto state = [&](RankState s) {
+        return run.ranks[r].states[static_cast<std::size_t>(s)];
+      };
+      Duration inside{0};  // the optimizer's segments and the prologue
+      Duration waiting{0};
+      TimePoint last_end;
+      for (std::size_t s = 0; s < rank.segments.size(); ++s) {
+        const SegmentRole role = rank.segments[s].role;
+        const program::ActionSpan& span = run.ranks[r].spans[s];
+        if (role == SegmentRole::kFlat) continue;
+        if (role != SegmentRole::kAction) inside += span.end - span.begin;
+        if (role == SegmentRole::kGradientNorm || role == SegmentRole::kOptimizer) {
+          waiting += span.begin - last_end;
+          longest = std::max(longest, span.begin - last_end);
+        }
+        last_end = span.end;
+      }
+      EXPECT_EQ(inside, state(RankState::kOptimizer)) << "rank " << r;
+      EXPECT_EQ(waiting, state(RankState::kBubbleBarrier) + state(RankState::kExposedData))
+          << "rank " << r;
+    }
+    EXPECT_GT(longest, Duration(0));
+  }
+}
+
+TEST(Barrier, WithoutOneTheOptimizerIsOneSegment) {
+  program::SmallStep step = program::StepOf(program::ScheduleOf("1f1b", 4, 8));
+  step.optimizer.post_validation = true;
+  for (const program::RankProgram& rank : Lower(step).program.programs) {
+    for (const program::Segment& segment : rank.segments) {
+      EXPECT_NE(segment.role, program::SegmentRole::kGradientNorm);
+    }
+  }
+}
+
 TEST(Progress, AnUnrecordedRunCountsItsOperations) {
   program::SmallStep step = program::StepOf(program::ScheduleOf("1f1b", 2, 4));
   const program::LoweredStep lowered = Lower(step);

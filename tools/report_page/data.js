@@ -5,8 +5,8 @@
 //   a_row[row] .. a_row[row + 1]  its actions, in order
 //   a_start, a_end                of the action
 //   a_exposed                     the last part of the gap before it, in which a transfer ran
-//   a_kind, a_kind2               0 F, 1 B, 2 I, 3 W, 4 optimizer, 5 prologue; kind2 255 unless a
-//                                 fused pair
+//   a_kind, a_kind2               0 F, 1 B, 2 I, 3 W, 4 optimizer, 5 prologue, 6 gradient norm;
+//                                 kind2 255 unless a fused pair
 //   a_microbatch(2), a_chunk(2)
 //   a_phase, a_exposed_state      what the two parts of the gap are, as indices into states
 //   a_source                      the action (index) whose message came last, or -1

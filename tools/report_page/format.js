@@ -30,11 +30,13 @@ function trim(text) {
 }
 
 // Okabe and Ito's palette, which stays apart for colour-blind eyes. Forward, backward, input
-// gradient, weight gradient, optimizer, prologue (gradients are set to zero).
-Q.actionColors = ['#3a87c8', '#1d9e77', '#e69f00', '#cc79a7', '#6f6f76', '#8d8d94'];
-Q.actionNames =
-    ['forward', 'backward', 'input gradient', 'weight gradient', 'optimizer', 'prologue'];
-Q.actionLetters = ['F', 'B', 'I', 'W', '', ''];
+// gradient, weight gradient, optimizer, prologue (gradients are set to zero), gradient norm.
+Q.actionColors = ['#3a87c8', '#1d9e77', '#e69f00', '#cc79a7', '#6f6f76', '#8d8d94', '#4a4a52'];
+Q.actionNames = [
+  'forward', 'backward', 'input gradient', 'weight gradient', 'optimizer', 'prologue',
+  'gradient norm'
+];
+Q.actionLetters = ['F', 'B', 'I', 'W', '', '', ''];
 
 // Program's states of a rank (sim/program/run_result.h), those that a gap can be in: its colour
 // per theme and the angle of its hatching.
@@ -62,6 +64,11 @@ Q.kernelColors = {
   dp: '#8a8f00',
   compute: '#4c6fb1',
   other: '#888888'
+};
+Q.kernelNames = {
+  gemm: 'GEMM',
+  attention: 'attention',
+  memory: 'memory-bound kernel'
 };
 Q.kindNames = {
   tp: 'TP',

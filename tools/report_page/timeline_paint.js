@@ -7,7 +7,7 @@
 'use strict';
 const Q = window.quadrille;
 
-const KINDS = 6;
+const KINDS = 7;
 const SERIES = KINDS + 16;  // kinds of actions, then states of gaps
 const NO_ACTION = 255;
 
