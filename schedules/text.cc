@@ -65,7 +65,7 @@ class Parser {
       } else if (!has_header_) {
         Fail(line_number, 1,
              "expected a header `# schedule=NAME P=.. M=.. v=.. placement=loop|v|bidir` before the "
-             "first order");
+             "first order; `quadrille schedules print --header` writes one");
         break;
       } else {
         ParseOrder(line, line_number);
@@ -73,7 +73,9 @@ class Parser {
       if (header_failed_) break;  // without P, M, v and placement no action can be judged
     }
     if (!has_header_ && problems_.empty()) {
-      Fail(line_number, 1, "no header and no orders: the file is empty");
+      Fail(line_number, 1,
+           "no header and no orders: the file is empty; `quadrille schedules print --header` "
+           "writes both");
     }
     if (has_header_ && !header_failed_) CheckRankCount(line_number);
     if (schedule_.placement == Placement::kBidirectional) SplitDirections();
@@ -174,6 +176,11 @@ class Parser {
     if (!microbatches) Fail(line_number, 1, "the header lacks M, the number of microbatches");
     if (!virtual_stages) Fail(line_number, 1, "the header lacks v, the virtual stages per rank");
     if (!placement) Fail(line_number, 1, "the header lacks placement=loop|v|bidir");
+    if (!pipeline || !microbatches || !virtual_stages || !placement) {
+      Fail(line_number, 1,
+           "a header is `# schedule=NAME P=.. M=.. v=.. placement=loop|v|bidir`; `quadrille "
+           "schedules print --header` writes one");
+    }
     if (problems_.size() == before) {
       schedule_.pipeline = *pipeline;
       schedule_.microbatches = *microbatches;

@@ -29,8 +29,19 @@ void RunArguments::Add(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
+void PrintWarnings(const Diagnostics& warnings) {
+  Diagnostics marked = warnings;
+  for (Diagnostic& warning : marked) warning.message = "warning: " + warning.message;
+  PrintProblems(marked);
+}
+
 int StatusOf(const Diagnostics& problems) {
   return CannotRun(problems) ? kAnswerIsNo : kWrongInput;
+}
+
+bool IsReadableFile(const std::string& path) {
+  std::error_code ignored;
+  return access(path.c_str(), R_OK) == 0 && std::filesystem::is_regular_file(path, ignored);
 }
 
 std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status) {
@@ -42,10 +53,12 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
   if (loaded) return std::move(*loaded);
   PrintProblems(loaded.error());
   std::error_code ignored;
-  const bool path =
-      arguments.file.find('/') != std::string::npos || arguments.file.ends_with(".yaml");
-  const bool missing = path && !std::filesystem::exists(arguments.file, ignored);
-  status = missing ? kFileTrouble : StatusOf(loaded.error());
+  // What has neither is the name of a shipped run, unless there is such a file.
+  const bool path = arguments.file.find('/') != std::string::npos ||
+                    arguments.file.ends_with(".yaml") ||
+                    std::filesystem::exists(arguments.file, ignored);
+  const bool trouble = path && !IsReadableFile(arguments.file);
+  status = trouble ? kFileTrouble : StatusOf(loaded.error());
   return std::nullopt;
 }
 

@@ -33,6 +33,9 @@ struct RunArguments {
 // What refused input exits with: 2, or 1 where it is well formed and cannot run.
 [[nodiscard]] int StatusOf(const Diagnostics& problems);
 
+// Whether `path` is a regular file that can be opened: if not, the call ends with kFileTrouble.
+[[nodiscard]] bool IsReadableFile(const std::string& path);
+
 // Loads the run; on failure prints every problem on standard error and sets `status`.
 [[nodiscard]] std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status);
 
@@ -43,6 +46,9 @@ CLI::Option* AddRunTokens(CLI::App& command, std::string* text);
 
 // Prints problems one per line, with the program's name before those that carry no file.
 void PrintProblems(const Diagnostics& problems);
+
+// What is legal and not what one would do, in the same form, each marked as a warning.
+void PrintWarnings(const Diagnostics& warnings);
 
 // Writes `text` to standard output; a closed or full pipe is kFileTrouble.
 [[nodiscard]] int PrintOutput(const std::string& text);

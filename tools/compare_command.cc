@@ -51,7 +51,7 @@ std::optional<scenario::Scenario> Load(const CompareArguments& arguments, std::s
   RunArguments run = arguments.run;
   run.file = arguments.files[index];
   std::optional<scenario::Scenario> scenario = LoadRun(run, status);
-  if (scenario) PrintProblems(scenario->warnings);
+  if (scenario) PrintWarnings(scenario->warnings);
   return scenario;
 }
 

@@ -20,7 +20,7 @@ int Goodput(const GoodputArguments& arguments) {
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
-  PrintProblems(scenario->warnings);
+  PrintWarnings(scenario->warnings);
   const Result<simulate::RunDays> days = simulate::SimulateDays(*scenario, arguments.runs);
   if (!days) {
     PrintProblems(days.error());

@@ -52,7 +52,7 @@ int Plan(const PlanArguments& arguments) {
   if (!ReadRunTokens(arguments.tokens, &tokens)) return kWrongInput;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
-  PrintProblems(scenario->warnings);
+  PrintWarnings(scenario->warnings);
   std::vector<plan::Account> accounts = plan::Accounts(*scenario);
   if (!arguments.without_simulation && !AddSimulated(*scenario, tokens, &accounts, &status)) {
     return status;

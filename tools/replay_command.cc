@@ -231,7 +231,7 @@ class Replayer {
     scenario_ = LoadRun(arguments_.run, status);
     if (!scenario_) return status;
     phases_.Loaded(*scenario_);
-    PrintProblems(scenario_->warnings);
+    PrintWarnings(scenario_->warnings);
     run_ = simulate::DescribeRun(*scenario_);
     run_.run_tokens = run_tokens_;
     for (const std::int32_t rank : arguments_.trace_ranks) {
@@ -307,10 +307,10 @@ class Replayer {
     options_.progress = nullptr;
     if (!simulation) {
       PrintProblems(simulation.error());
-      return kAnswerIsNo;
+      return StatusOf(simulation.error());
     }
     simulation_ = std::move(*simulation);
-    PrintProblems(simulation_.compiled.warnings);
+    PrintWarnings(simulation_.compiled.warnings);
     for (const Diagnostic& warning : simulation_.compiled.warnings) {
       run_.warnings.push_back(ToString(warning));
     }

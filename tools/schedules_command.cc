@@ -207,7 +207,7 @@ int RunPrint(const Arguments& arguments) {
   if (!schedule) return schedule.error();
   if (!arguments.timeline) return PrintOutput(PrintSchedule(*schedule, arguments.header));
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
-  if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
+  if (!evaluation) return Fail(evaluation.error(), StatusOf(evaluation.error()));
   return PrintOutput(Timeline(*schedule, *evaluation, request->costs));
 }
 
@@ -308,7 +308,7 @@ int RunCheck(const Arguments& arguments) {
     return Invalid(arguments, std::move(problems));
   }
   const auto result = EvaluateSchedule(*schedule, *costs);
-  if (!result) return Invalid(arguments, result.error());
+  if (!result) return Fail(result.error(), StatusOf(result.error()));
   if (arguments.format == "json") {
     return PrintOutput(CheckJson(*schedule, *result, *costs).dump(2) + '\n');
   }
@@ -344,7 +344,7 @@ int RunDraw(const Arguments& arguments) {
   const auto schedule = OrderToDraw(arguments, *request);
   if (!schedule) return schedule.error();
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
-  if (!evaluation) return Fail(evaluation.error(), kAnswerIsNo);
+  if (!evaluation) return Fail(evaluation.error(), StatusOf(evaluation.error()));
   if (arguments.timeline) return PrintOutput(Timeline(*schedule, *evaluation, request->costs));
   const std::string svg =
       DrawSvg(*schedule, *evaluation, request->costs, {.width = arguments.width, .title = {}});

@@ -27,7 +27,7 @@ int Search(const SearchArguments& arguments) {
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
-  PrintProblems(scenario->warnings);
+  PrintWarnings(scenario->warnings);
   const Result<std::vector<VariedKey>> keys = ReadVaried(arguments.varied);
   if (!keys) {
     PrintProblems(keys.error());

@@ -27,7 +27,7 @@ int Sensitivity(const SensitivityArguments& arguments) {
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
-  PrintProblems(scenario->warnings);
+  PrintWarnings(scenario->warnings);
   simulate::SimulateOptions options;
   options.unfold = arguments.unfold;
   report::ProgressBar progress("simulating", report::DetectTerminal(STDERR_FILENO));

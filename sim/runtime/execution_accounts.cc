@@ -123,11 +123,12 @@ Diagnostics Executor::Diagnose() const {
       problems.push_back({{},
                           fmt::format("deadlock: rank {} lane '{}' instruction {} ({}) waits {}",
                                       program_.ranks[r].rank.value(), rank_program.lanes[i].name,
-                                      lane.done, what, why)});
+                                      lane.done, what, why),
+                          /*cannot_run=*/true});
     }
   }
   if (stuck > kListed) {
-    problems.push_back({{}, fmt::format("and {} more blocked lanes", stuck - kListed)});
+    problems.push_back({{}, fmt::format("and {} more blocked lanes", stuck - kListed), true});
   }
   return problems;
 }

@@ -70,10 +70,13 @@ TEST(Parse, ReadsTheActionsOfALoweredStep) {
 }
 
 TEST(Parse, SaysWhereAndWhatIsWrong) {
-  EXPECT_EQ(Problems(""), "order.txt: no header and no orders: the file is empty");
+  EXPECT_EQ(Problems(""),
+            "order.txt: no header and no orders: the file is empty; `quadrille schedules print "
+            "--header` writes both");
   EXPECT_EQ(Problems("F0.0 B0.0\n"),
             "order.txt:1:1: expected a header `# schedule=NAME P=.. M=.. v=.. "
-            "placement=loop|v|bidir` before the first order");
+            "placement=loop|v|bidir` before the first order; `quadrille schedules print --header` "
+            "writes one");
   EXPECT_EQ(Problems("# P=2 M=x v=0 placement=spiral\n"),
             "order.txt:1:7: M must be a whole number from 1, not 'x'\n"
             "order.txt:1:11: v must be a whole number from 1, not '0'\n"
@@ -81,7 +84,9 @@ TEST(Parse, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(Problems("# P=2\n"),
             "order.txt:1:1: the header lacks M, the number of microbatches\n"
             "order.txt:1:1: the header lacks v, the virtual stages per rank\n"
-            "order.txt:1:1: the header lacks placement=loop|v|bidir");
+            "order.txt:1:1: the header lacks placement=loop|v|bidir\n"
+            "order.txt:1:1: a header is `# schedule=NAME P=.. M=.. v=.. placement=loop|v|bidir`; "
+            "`quadrille schedules print --header` writes one");
   EXPECT_EQ(Problems("# P=2 P=3 M=1 v=1 placement=loop\nF0.0 B0.0\n"),
             "order.txt:1:7: P is given twice");
   EXPECT_EQ(Problems("# P=99999999999 M=1 v=1 placement=loop\n"),
