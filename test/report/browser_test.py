@@ -138,11 +138,11 @@ class BrowserTest(unittest.TestCase):
     def test_actions_on_the_page_are_those_of_the_schedule(self):
         self.open(self.pages.replay)
         kinds = self.script("const k = [...quadrille.runs[0].a_kind];"
-                            "return [0, 1, 4].map((x) => k.filter((y) => y === x).length)")
+                            "return [0, 1, 4, 6].map((x) => k.filter((y) => y === x).length)")
         pipeline = self.pages.replay_json["scenario"]["parallel"]
         ranks, chunks = pipeline["pipeline"], pipeline["virtual_stages"]
         passes = ranks * chunks * self.pages.replay_json["microbatches"]
-        self.assertEqual(kinds, [passes, passes, ranks])
+        self.assertEqual(kinds, [passes, passes, ranks, ranks])
 
     def test_compare_shows_the_figures_of_its_json(self):
         self.open(self.pages.compare)
@@ -203,6 +203,64 @@ class BrowserTest(unittest.TestCase):
         self.assertIn("bubble: warm-up", detail)
         self.assertIn("It needed F 0 (forward, microbatch 0", detail)
         self.assertIn("of stage 6", detail)
+
+    def test_waiting_for_the_norm_of_others_is_the_barrier_and_not_the_optimizer(self):
+        self.open(self.pages.replay)
+        rows = self.script("""
+            const run = quadrille.runs[0];
+            return run.rows.map((_, row) => {
+              const step = run.a_row[row + 1] - 1;
+              const idle = run.a_start[step] - run.a_end[step - 1];
+              return {kinds: [run.a_kind[step - 1], run.a_kind[step]],
+                      phase: quadrille.states[run.a_phase[step]].name,
+                      barrier: idle - run.a_exposed[step],
+                      text: quadrille.actionDetail(run, row, step)};
+            });""")
+        for row in rows:
+            self.assertEqual(row["kinds"], [6, 4])
+            self.assertEqual(row["phase"], "bubble: barrier")
+        # The last rank of all to be done waits for nobody; the first waits longest.
+        waits = [row["barrier"] for row in rows]
+        self.assertEqual(min(waits), 0)
+        longest = rows[waits.index(max(waits))]
+        self.assertGreater(longest["barrier"], 0)
+        self.assertIn("bubble: barrier", longest["text"])
+        # As the accounts say, which count the wait before the norm, too.
+        barrier = self.script("""
+            const run = quadrille.runs[0];
+            let sum = 0;
+            run.rows.forEach((_, row) => {
+              const end = run.a_row[row + 1];
+              for (let i = end - 2; i < end; ++i)
+                sum += run.a_start[i] - run.a_end[i - 1] - run.a_exposed[i];
+            });
+            return sum / run.rows.length / 1e12;""")
+        self.assertAlmostEqual(
+            barrier, self.pages.replay_json["states_s"]["bubble_barrier"], delta=1e-9)
+
+    def test_a_wide_table_fits_or_shows_that_it_scrolls(self):
+        marks = "return document.querySelector('.scroller').className"
+        self.open(self.pages.compare, width=1300)
+        self.assertEqual(self.script(marks), "scroller")
+        self.open(self.pages.compare, width=390, height=844)
+        self.assertEqual(self.script(marks), "scroller more-right")
+        scroll = "document.querySelector('.scroll').scrollLeft = arguments[0]"
+        self.script(scroll, 100)
+        self.settle()
+        self.assertEqual(self.script(marks), "scroller more-right more-left")
+        self.script(scroll, 10000)
+        self.settle()
+        self.assertEqual(self.script(marks), "scroller more-left")
+
+    def test_kernels_are_found_from_the_begin_and_have_a_legend(self):
+        self.open(self.pages.replay)
+        self.press("k")
+        begin, end = self.view()
+        first = self.script("return quadrille.runs[0].windows[0]")
+        self.assertTrue(first[0] <= begin < end <= first[1])
+        legend = self.text_of("kernel-legend")
+        for word in ("GEMM", "attention", "tensor parallel transfer", "data parallel transfer"):
+            self.assertIn(word, legend)
 
     def test_streams_and_ranks_can_be_chosen(self):
         self.open(self.pages.replay)

@@ -16,11 +16,34 @@ function hatched(color, hatch) {
   return `repeating-linear-gradient(${angle}deg, ${line} 0 1px, transparent 1px 4px), ${color}`;
 }
 
-function legend() {
-  const box = document.getElementById('legend');
-  const add = (color, text) => box.append(
-      Q.element('span', {}, Q.element('i', {class: 'swatch', style: `background:${color}`}), text));
+function adder(id) {
+  const box = document.getElementById(id);
   box.replaceChildren();
+  return (color, text) => box.append(
+             Q.element(
+                 'span', {}, Q.element('i', {class: 'swatch', style: `background:${color}`}), text));
+}
+
+// Kernels and streams of those runs that kept any.
+function kernelLegend() {
+  const add = adder('kernel-legend');
+  const kinds = new Set(), streams = new Set();
+  for (const run of Q.runs) {
+    if (!run) continue;
+    for (const [, kind] of run.names) kinds.add(kind);
+    for (const lanes of run.lanes)
+      for (const [, category] of lanes) streams.add(category);
+  }
+  for (const [kind, name] of Object.entries(Q.kernelNames)) {
+    if (kinds.has(kind)) add(Q.kernelColors[kind], name);
+  }
+  for (const kind of Object.keys(Q.kindNames)) {
+    if (streams.has(kind)) add(Q.kernelColors[kind], `${Q.laneNames[kind]} transfer`);
+  }
+}
+
+function legend() {
+  const add = adder('legend');
   const kinds = new Set(), phases = new Set();
   for (const run of Q.runs) {
     if (!run) continue;
@@ -106,6 +129,7 @@ async function start() {
   }
   const redraw = () => {
     legend();
+    kernelLegend();
     Q.drawCharts();
     if (timeline) timeline.resize();
   };

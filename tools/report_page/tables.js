@@ -3,6 +3,7 @@
 'use strict';
 const Q = window.quadrille;
 const E = Q.element;
+const MANY = 10;  // columns, above which a table is set closer
 
 function table(caption, head, rows) {
   const body = rows.map(({name, cells, own}) => {
@@ -17,10 +18,20 @@ function table(caption, head, rows) {
   const words = (c) => c > 0 && rows.length > 0 && rows[0].cells[c - 1].kind === 'text';
   const titles =
       head.map((text, c) => E('th', {scope: 'col', class: words(c) ? 'text' : undefined}, text));
-  return E(
-      'div', {}, E('h3', {}, caption),
+  const scroll =
       E('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
-        E('table', {}, E('thead', {}, E('tr', {}, ...titles)), E('tbody', {}, ...body))));
+        E('table', head.length > MANY ? {class: 'many'} : {},
+          E('thead', {}, E('tr', {}, ...titles)), E('tbody', {}, ...body)));
+  const box = E('div', {class: 'scroller'}, scroll);
+  // Says on which side columns are hidden; the style draws it.
+  const mark = () => {
+    const hidden = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft;
+    box.classList.toggle('more-right', hidden > 1);
+    box.classList.toggle('more-left', scroll.scrollLeft > 1);
+  };
+  scroll.addEventListener('scroll', mark, {passive: true});
+  new ResizeObserver(mark).observe(scroll);
+  return E('div', {}, E('h3', {}, caption), box);
 }
 
 function card(value, name, remark, bad) {
@@ -90,7 +101,7 @@ Q.comparisonTables = function(report) {
       (run) => ({
         name: run.label,
         own: run.own && Q.page.of_schedules,
-        cells: [`v ${run.virtual_stages}`].concat(list.map(([title, value, text, most]) => {
+        cells: [String(run.virtual_stages)].concat(list.map(([title, value, text, most]) => {
           const all = runs.map(value);
           const best = most ? Math.max(...all) : Math.min(...all);
           const alike = all.every((x) => x === all[0]);
@@ -112,7 +123,7 @@ Q.comparisonTables = function(report) {
       'MFU: causal attention halved. Bubble: idle outside actions over ranks x makespan; over ' +
           'time inside actions; and inside the worst rank\'s own span. Exposed communication: mean ' +
           'over ranks. Exposed hops: growth of the makespan over the time of one hop between ' +
-          `ranks, under ${blocking ? 'Megatron\'s blocking calls' : 'eager sends'}. @: pipeline ` +
+          `ranks, under ${blocking ? 'blocking calls' : 'eager sends'}. @: pipeline ` +
           'rank of the peak, !: does not fit. Copies: of the parameters in one pipeline. A star ' +
           'marks the best of its column.')
   ];

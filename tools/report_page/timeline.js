@@ -238,7 +238,9 @@ class Timeline {
     for (const r of this.shownRuns) windows.push(...Q.runs[r].windows);
     if (windows.length === 0) return;
     windows.sort((a, b) => a[0] - b[0]);
-    const here = (this.view.begin + this.view.end) / 2;
+    // From the whole step the first one, else the next after the middle of the view.
+    const whole = this.view.end - this.view.begin >= this.end;
+    const here = whole ? -1 : (this.view.begin + this.view.end) / 2;
     const next = windows.find(([b, e]) => (b + e) / 2 > here * 1.0000001 + 1) || windows[0];
     const run = Q.runs[[...this.shownRuns][0]];
     const kernels = Math.max(1, run.k_start.length / run.rows.length / run.windows.length);
