@@ -178,11 +178,15 @@ std::vector<LoweredStep> LowerOneForwardOneBackward(std::int32_t pipeline,
 
 }  // namespace
 
+bool IsMegatrons(std::string_view name) {
+  return name == "1f1b" || name == "interleaved" || name == "combined";
+}
+
 Result<LoweredSchedule> LowerToMegatron(std::string_view name, const ScheduleRequest& request,
                                         MegatronTransfers transfers) {
   const bool plain = name == "1f1b";
   const bool fused = name == "combined";
-  if (!plain && !fused && name != "interleaved") {
+  if (!IsMegatrons(name)) {
     return Error("Megatron-LM's calls are known for 1f1b, interleaved and combined only, not " +
                  std::string(name));
   }

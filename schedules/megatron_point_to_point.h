@@ -49,6 +49,9 @@ struct LoweredSchedule {
   std::vector<std::vector<LoweredStep>> ranks;
 };
 
+// Whether Megatron-LM has the schedule, so that its calls are known.
+[[nodiscard]] bool IsMegatrons(std::string_view name);
+
 // The steps of `name`, one of 1f1b, interleaved and combined. Errors: another name; what the
 // schedule itself refuses; 1f1b with overlapped calls and combined with batched ones, which
 // Megatron-LM refuses; a ring of one rank.

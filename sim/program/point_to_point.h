@@ -4,10 +4,12 @@
 // A channel is (source, destination, forward or backward). Messages cross it in the source's order,
 // and the destination's receive lane follows that order too, so the k-th send always meets the k-th
 // receive, whatever order the destination consumes them in. Semantics:
-//   eager           receives are posted at once; a message leaves when its action ends
-//   posted ahead    a receive is posted when the action before its consumer begins (Megatron's
-//   overlap_p2p) batched blocking  the sends of an action and the receive of the next are one
-//   batch, and the rank waits for all of it
+//   eager         receives are posted at once; a message leaves when its action ends
+//   posted ahead  a receive is posted when the action before its consumer begins (Megatron's
+//                 overlap_p2p)
+//   blocking      Megatron's batches of its own schedules (schedules/megatron_point_to_point.h):
+//                 the sends of an action and the receive of the next are one batch, and the rank
+//                 waits for all of it; a call per message elsewhere (schedules/call_by_call.h)
 #pragma once
 
 #include <cstdint>

@@ -286,6 +286,7 @@ Wait RankProgramBuilder::PostMessage(LaneKind kind, std::int32_t peer, std::vect
 
 void RankProgramBuilder::PlanPointToPoint() {
   if (input_.blocking_calls != nullptr) return PlanBlockingCalls();
+  if (input_.overlap.point_to_point == PointToPoint::kBatchedBlocking) return PlanCallByCall();
   for (const Channel& channel : channels_) {
     for (const Message& message : channel.messages) {
       if (channel.source == pipeline_rank_) {
@@ -333,6 +334,48 @@ void RankProgramBuilder::PlanBlockingCalls() {
     post(step.call.receive_forward, LaneKind::kReceiveForward, previous);
     post(step.call.send_backward, LaneKind::kSendBackward, previous);
     post(step.call.receive_backward, LaneKind::kReceiveBackward, next);
+  }
+}
+
+// As schedules/call_by_call.h says: what an action needs, one message after the other, the action,
+// what it leaves.
+void RankProgramBuilder::PlanCallByCall() {
+  struct Ends {
+    std::vector<const Message*> received, sent;
+  };
+  std::vector<Ends> slots(Slots().size());
+  // Of a pair the first action's message goes first.
+  const auto add = [](std::vector<const Message*>& list, const Slot& slot, const Message& message) {
+    const bool first = message.backward == (slot.first.kind != ActionKind::kForward);
+    list.insert(first ? list.begin() : list.end(), &message);
+  };
+  for (const Channel& channel : channels_) {
+    for (const Message& message : channel.messages) {
+      const auto source = static_cast<std::size_t>(message.source_slot);
+      const auto destination = static_cast<std::size_t>(message.destination_slot);
+      if (channel.source == pipeline_rank_) add(slots[source].sent, Slots()[source], message);
+      if (channel.destination == pipeline_rank_) {
+        add(slots[destination].received, Slots()[destination], message);
+      }
+    }
+  }
+  std::vector<Wait> call;  // the latest
+  const auto post = [&](LaneKind kind, std::int32_t peer, std::int32_t after) {
+    std::vector<Wait> posted = std::move(call);
+    if (after >= 0) posted.push_back({kComputeLane, EndCount(after)});
+    call = {PostMessage(kind, peer, std::move(posted))};
+  };
+  for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(slots.size()); ++slot) {
+    const Ends& ends = slots[static_cast<std::size_t>(slot)];
+    for (const Message* message : ends.received) {
+      post(message->backward ? LaneKind::kReceiveBackward : LaneKind::kReceiveForward,
+           message->source, slot - 1);
+    }
+    for (const Wait& wait : call) AddEntryWait(slot, wait);
+    for (const Message* message : ends.sent) {
+      post(message->backward ? LaneKind::kSendBackward : LaneKind::kSendForward,
+           message->destination, slot);
+    }
   }
 }
 

@@ -130,6 +130,7 @@ class RankProgramBuilder {
   Wait PostMessage(LaneKind kind, std::int32_t peer, std::vector<Wait> posted);
   void PlanPointToPoint();
   void PlanBlockingCalls();
+  void PlanCallByCall();
   void PlanParameterGather();
   [[nodiscard]] std::vector<Wait> NextBucketFired(const GatherPlan& plan, std::size_t k,
                                                   std::int32_t slot) const;

@@ -191,7 +191,7 @@ std::string RenderFigures(const Comparison& comparison, const TableStyle& style)
       "of ideal, of span: the pipeline bubble over ranks x makespan, over time inside actions, and "
       "inside the worst rank's own span. tp to dp: exposed communication, mean over ranks. hops: "
       "growth of the makespan over the time of one hop between ranks, under " +
-      std::string(blocking ? "Megatron's blocking calls" : "eager sends") +
+      std::string(blocking ? "blocking calls" : "eager sends") +
       ". messages: between ranks, per microbatch. @: pipeline rank of the peak, !: over capacity. "
       "copies: of the parameters in one pipeline.");
   return text;

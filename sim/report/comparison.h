@@ -20,7 +20,7 @@ struct ComparedRun {
   std::string layout;       // how layers are dealt to stages when not as the run says; else empty
   std::string costs;        // what a schedule that is built from costs was given; else empty
   // By how many hops between ranks the order's makespan grows: its growth over the time of a hop,
-  // at the action times of this run; under Megatron's blocking calls where the run blocks, under
+  // at the action times of this run; under blocking calls where the run blocks, under
   // eager sends otherwise.
   double exposed_hops = 0.0;
   bool blocking_hops = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/scenario/default_sends.h"
 #include "sim/scenario/names.h"
 #include "sim/scenario/overlap_loader.h"
 #include "sim/scenario/run_sections.h"
@@ -159,9 +160,9 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
   } else if (table != nullptr && !table->is_scalar()) {
     reader.Error("tensor_parallel", "expected the name of a table, or none");
   }
-  const bool blocking = scenario->parallel.virtual_stages <= 1 && scenario->schedule.name == "1f1b";
   overlap.point_to_point =
-      blocking ? program::PointToPoint::kBatchedBlocking : program::PointToPoint::kPostedAhead;
+      DefaultPointToPoint(scenario->schedule.name, scenario->parallel.virtual_stages);
+  const bool blocking = overlap.point_to_point == program::PointToPoint::kBatchedBlocking;
   reader.ReadName("p2p", &overlap.point_to_point, kPointToPoint);
   reader.Read("expert_all_to_all", &overlap.expert_all_to_all);
   reader.Read("shared_experts", &scenario->execution.shared_expert_overlap);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 
+#include "schedules/call_by_call.h"
 #include "schedules/evaluate.h"
 #include "schedules/megatron_point_to_point.h"
 #include "schedules/registry.h"
@@ -66,6 +67,20 @@ ActionMeans MeansOf(const Simulation& simulation) {
   return means;
 }
 
+Result<Duration> BlockingMakespan(const Scenario& scenario,
+                                  const schedules::PipelineSchedule& schedule,
+                                  const schedules::TaskCosts& costs) {
+  if (scenario.schedule.order || !schedules::IsMegatrons(schedule.name)) {
+    return schedules::EvaluateCallByCall(schedule, costs);
+  }
+  const auto calls = schedules::LowerToMegatron(schedule.name, scenario.schedule.request,
+                                                schedules::MegatronTransfers::kBatched);
+  if (!calls) return tl::unexpected<Diagnostics>(calls.error());
+  return schedules::EvaluateBlocking(*calls, costs).map([](const auto& blocking) {
+    return blocking.makespan;
+  });
+}
+
 // Fills what a row says of hops and messages, from the order at the times of this run's actions.
 void CountHops(const Scenario& scenario, const Simulation& simulation, report::ComparedRun& row) {
   const schedules::PipelineSchedule& schedule = simulation.compiled.schedule;
@@ -80,14 +95,11 @@ void CountHops(const Scenario& scenario, const Simulation& simulation, report::C
     return ToSeconds(with - without) / ToSeconds(hop);
   };
   if (scenario.overlap.point_to_point == program::PointToPoint::kBatchedBlocking) {
-    const auto calls = schedules::LowerToMegatron(schedule.name, scenario.schedule.request,
-                                                  schedules::MegatronTransfers::kBatched);
-    if (!calls) return;
-    const auto with = schedules::EvaluateBlocking(*calls, costs);
+    const Result<Duration> with = BlockingMakespan(scenario, schedule, costs);
     costs.latency = Duration(0);
-    const auto without = schedules::EvaluateBlocking(*calls, costs);
+    const Result<Duration> without = BlockingMakespan(scenario, schedule, costs);
     if (!with || !without) return;
-    row.exposed_hops = exposed(with->makespan, without->makespan);
+    row.exposed_hops = exposed(*with, *without);
     row.blocking_hops = true;
     return;
   }

@@ -11,7 +11,9 @@
 
 #include "schedules/registry.h"
 #include "sim/base/nearest.h"
+#include "sim/report/choice_text.h"
 #include "sim/report/number_text.h"
+#include "sim/scenario/default_sends.h"
 #include "sim/scenario/scenario_hash.h"
 #include "sim/simulate/compare_row.h"
 #include "sim/simulate/layout_choice.h"
@@ -86,6 +88,20 @@ bool LeavesSizesOpen(const ScheduleSpec& spec) {
 // stages.
 std::int32_t ChunksPerRank(const ScheduleEntry& entry, std::int32_t virtual_stages) {
   return entry.placement == Placement::kBidirectional ? 1 : virtual_stages;
+}
+
+// What the run leaves open is what it would be if the run named this schedule. Returns what that is
+// where it differs from the run.
+std::string ChooseSends(Scenario& scenario, const Scenario& run) {
+  const bool open = std::any_of(
+      run.assumptions.begin(), run.assumptions.end(),
+      [](const scenario::Assumption& assumption) { return assumption.key == "overlap.p2p"; });
+  if (!open) return "";
+  const program::PointToPoint sends =
+      scenario::DefaultPointToPoint(scenario.schedule.name, scenario.parallel.virtual_stages);
+  if (sends == run.overlap.point_to_point) return "";
+  scenario.overlap.point_to_point = sends;
+  return fmt::format("point-to-point {}, which is the default with it", report::NameOf(sends));
 }
 
 Result<Simulation> SimulateRecorded(const Scenario& scenario, const SimulateOptions& options,
@@ -199,6 +215,9 @@ Result<ScheduleVariant> MakeVariant(const Scenario& run, const ScheduleSpec& spe
     if (!layout) return tl::unexpected<Diagnostics>(layout.error());
     scenario.layout = layout->options;
     variant.layout = layout->difference;
+    if (const std::string sends = ChooseSends(scenario, run); !sends.empty()) {
+      variant.layout += (variant.layout.empty() ? "" : "; ") + sends;
+    }
     scenario.hash = scenario::HashOf(scenario);
     return variant;
   }

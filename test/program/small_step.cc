@@ -157,8 +157,8 @@ LoweredStep Lower(const SmallStep& step) {
   const compute::KernelCostModel kernels = SmallKernels(compute::Fidelity::kAnalytic);
   const network::CollectiveConstants constants = SmallNetwork();
   schedules::LoweredSchedule calls;
-  const bool blocking =
-      step.overlap.point_to_point == PointToPoint::kBatchedBlocking && step.schedule.pipeline > 1;
+  const bool blocking = step.overlap.point_to_point == PointToPoint::kBatchedBlocking &&
+                        step.schedule.pipeline > 1 && schedules::IsMegatrons(step.schedule.name);
   if (blocking) {
     schedules::ScheduleRequest request;
     request.pipeline = step.schedule.pipeline;

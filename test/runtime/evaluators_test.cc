@@ -53,8 +53,8 @@ TEST(Evaluators, AgreeForEveryWayToSendBetweenStages) {
         ScheduleOf("breadth-first", 4, 8, 2), ScheduleOf("zbv", 4, 8)}) {
     for (PointToPoint semantics :
          {PointToPoint::kEager, PointToPoint::kPostedAhead, PointToPoint::kBatchedBlocking}) {
-      const bool megatron = schedule.name == "1f1b" || schedule.name == "interleaved";
-      if (semantics == PointToPoint::kBatchedBlocking && !megatron) continue;
+      const bool blocks = schedules::IsMegatrons(schedule.name) || schedule.name == "gpipe";
+      if (semantics == PointToPoint::kBatchedBlocking && !blocks) continue;
       SmallStep step = StepOf(schedule);
       step.overlap.point_to_point = semantics;
       const LoweredStep lowered = Lower(step);

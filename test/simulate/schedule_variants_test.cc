@@ -115,6 +115,48 @@ TEST(Variant, TakesTheRunsVirtualStagesWhereTheScheduleDoesAndSaysHowLayersAreDe
       << uneven.layout;
 }
 
+TEST(Variant, SendsAsTheRunSaysOrElseAsIsTheDefaultWithItsSchedule) {
+  using program::PointToPoint;
+  const scenario::Scenario open = LoadShipped("llama3-405b-teaching", {});
+  ASSERT_EQ(open.overlap.point_to_point, PointToPoint::kBatchedBlocking) << "1F1B's default";
+  const ScheduleVariant ahead = Variant(open, "zb-h1");
+  EXPECT_EQ(ahead.scenario.overlap.point_to_point, PointToPoint::kPostedAhead);
+  EXPECT_NE(ahead.layout.find("point-to-point posted-ahead, which is the default with it"),
+            std::string::npos)
+      << ahead.layout;
+  EXPECT_EQ(Variant(open, "1f1b").layout, "");
+  const scenario::Scenario said = LoadShipped("llama3-405b-teaching", {"overlap.p2p=blocking"});
+  const ScheduleVariant blocking = Variant(said, "zb-h1");
+  EXPECT_EQ(blocking.scenario.overlap.point_to_point, PointToPoint::kBatchedBlocking);
+  EXPECT_EQ(blocking.layout.find("point-to-point"), std::string::npos);
+}
+
+TEST(Variant, OfBlockingSendsRunsOrIsADiagnosedDeadlock) {
+  const scenario::Scenario run = Small({"overlap.p2p=blocking"});
+  int refused = 0;
+  for (const ScheduleSpec& spec : AllSchedules(run)) {
+    Result<ScheduleVariant> variant = MakeVariant(run, spec);
+    if (!variant || spec.name == "seq1f1b") continue;  // slices and context parallelism
+    const Result<Simulation> simulation = SimulateVariant(*variant, {});
+    const bool runs =
+        spec.name == "1f1b" || spec.name == "interleaved" || spec.name.starts_with("gpipe");
+    EXPECT_EQ(simulation.has_value(), runs) << spec.name;
+    if (simulation) {
+      EXPECT_GT(CompareRow(*variant, *simulation).exposed_hops, 0.0) << spec.name;
+      EXPECT_TRUE(CompareRow(*variant, *simulation).blocking_hops) << spec.name;
+      continue;
+    }
+    const std::string text = ToString(simulation.error());
+    if (spec.name != "combined") {
+      EXPECT_TRUE(CannotRun(simulation.error())) << text;
+      EXPECT_NE(text.find("deadlock with one blocking call per message: rank "), std::string::npos)
+          << text;
+    }
+    ++refused;
+  }
+  EXPECT_GT(refused, 15);
+}
+
 TEST(Variant, PassesRefusalsOn) {
   const scenario::Scenario run = Small();
   const auto few = MakeVariant(run, Spec("interleaved:group=3"));
