@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <map>
 
-#include "schedules/call_by_call.h"
 #include "schedules/evaluate.h"
-#include "schedules/megatron_point_to_point.h"
 #include "schedules/registry.h"
+#include "sim/simulate/blocking_calls.h"
 #include "sim/simulate/describe_run.h"
 
 namespace quadrille::simulate {
@@ -65,20 +64,6 @@ ActionMeans MeansOf(const Simulation& simulation) {
     }
   }
   return means;
-}
-
-Result<Duration> BlockingMakespan(const Scenario& scenario,
-                                  const schedules::PipelineSchedule& schedule,
-                                  const schedules::TaskCosts& costs) {
-  if (scenario.schedule.order || !schedules::IsMegatrons(schedule.name)) {
-    return schedules::EvaluateCallByCall(schedule, costs);
-  }
-  const auto calls = schedules::LowerToMegatron(schedule.name, scenario.schedule.request,
-                                                schedules::MegatronTransfers::kBatched);
-  if (!calls) return tl::unexpected<Diagnostics>(calls.error());
-  return schedules::EvaluateBlocking(*calls, costs).map([](const auto& blocking) {
-    return blocking.makespan;
-  });
 }
 
 // Fills what a row says of hops and messages, from the order at the times of this run's actions.

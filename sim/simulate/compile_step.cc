@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "schedules/megatron_point_to_point.h"
 #include "schedules/registry.h"
 #include "sim/program/lowering.h"
+#include "sim/simulate/blocking_calls.h"
 #include "sim/simulate/chunk_fabric.h"
 #include "sim/simulate/fabric_loads.h"
 #include "sim/simulate/perturbation_warnings.h"
@@ -74,19 +74,6 @@ compute::ComputeOptions ComputeOptionsOf(const Scenario& scenario) {
   compute.recipe = scenario.execution.recipe;
   compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   return compute;
-}
-
-// Megatron's calls where point-to-point transfers block, nothing elsewhere.
-Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
-    const Scenario& scenario, const schedules::PipelineSchedule& schedule) {
-  if (scenario.overlap.point_to_point != program::PointToPoint::kBatchedBlocking ||
-      schedule.pipeline == 1) {
-    return std::nullopt;
-  }
-  Result<schedules::LoweredSchedule> calls = schedules::LowerToMegatron(
-      schedule.name, scenario.schedule.request, schedules::MegatronTransfers::kBatched);
-  if (!calls) return tl::unexpected<Diagnostics>(calls.error());
-  return std::move(*calls);
 }
 
 class StepCompiler {
