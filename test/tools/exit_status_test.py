@@ -53,8 +53,8 @@ class ExitStatusTest(unittest.TestCase):
     def test_1_is_well_formed_and_cannot_run(self):
         refused = self.expect(1, "replay", self.run_file("zb-h1", "blocking"))
         self.assertIn("zb-h1 under overlap.p2p: blocking: deadlock with one blocking call per "
-                      "message: rank 2 sends the output of F1.0 to rank 3, which sends the output of "
-                      "I0.0 to rank 2", refused.stderr)
+                      "message: rank 2 sends the output of F1.0 to rank 3, which sends the output "
+                      "of I0.0 to rank 2", refused.stderr)
         self.assertIn("eager and posted-ahead sends run it", refused.stderr)
         order = self.write("order.txt", "# schedule=x P=2 M=2 v=1 placement=loop\n"
                            "F0.0 B0.0 F1.0 B1.0\nF1.0 F0.0 B0.0 B1.0\n")
