@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/report/progress.h"
@@ -23,6 +24,26 @@ struct SearchArguments {
   std::size_t top = 20;
 };
 
+// What a layout sets is not to be varied beside it, nor what makes steps of unequal work.
+Diagnostics CheckVaried(const std::vector<VariedKey>& keys) {
+  Diagnostics problems;
+  for (const VariedKey& key : keys) {
+    const auto begins = [&](std::string_view prefix) { return key.key.starts_with(prefix); };
+    if (begins("parallel") || begins("schedule") || begins("layout") ||
+        key.key == "training.micro_batch") {
+      problems.push_back({{}, fmt::format("--vary {}: the search sets it itself", key.key)});
+    } else if (key.key == "training.global_batch" || key.key == "training.microbatches" ||
+               key.key == "training.sequence_length" || key.key == "nodes" || key.key == "gpus" ||
+               begins("model")) {
+      problems.push_back({{},
+                          fmt::format("--vary {}: steps of unequal work have no fastest layout; "
+                                      "search once for each value",
+                                      key.key)});
+    }
+  }
+  return problems;
+}
+
 int Search(const SearchArguments& arguments) {
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
@@ -32,6 +53,16 @@ int Search(const SearchArguments& arguments) {
   if (!keys) {
     PrintProblems(keys.error());
     return kWrongInput;
+  }
+  if (const Diagnostics problems = CheckVaried(*keys); !problems.empty()) {
+    PrintProblems(problems);
+    return kWrongInput;
+  }
+  // With its place, and before hundreds of layouts are refused for it.
+  for (const VariedKey& key : *keys) {
+    RunArguments first = arguments.run;
+    first.overrides.push_back(fmt::format("{}={}", key.key, key.values.front()));
+    if (!LoadRun(first, status)) return status;
   }
   auto trials = simulate::LayoutTrials(*scenario, arguments.space);
   if (!trials) {

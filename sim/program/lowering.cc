@@ -123,6 +123,7 @@ class GroupBinder {
     }
     const std::vector<RankId> real = RealMembers(simulated.rank, lane);
     std::vector<std::int32_t> member_classes;
+    member_classes.reserve(real.size());
     for (RankId member : real) member_classes.push_back(ClassOf(member));
     // A sender and a receiver are told apart by their place; members of a collective are not.
     int kind = static_cast<int>(lane.kind);

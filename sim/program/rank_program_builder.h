@@ -180,6 +180,8 @@ class RankProgramBuilder {
   [[nodiscard]] Duration OwnerBroadcasts() const;
   [[nodiscard]] Kernel AdamKernel(ParameterCount dense, ParameterCount expert) const;
   [[nodiscard]] double ParameterShards(model::Axis axis) const;
+  // Whether a rank holds its shard of the gradients only, not all of them.
+  [[nodiscard]] bool KeepsGradientShards() const;
   [[nodiscard]] ParameterCount PartialGradientParameters() const;
   [[nodiscard]] double WeightBytes() const;
   [[nodiscard]] double OptimizerStateBytes() const;

@@ -178,19 +178,18 @@ void RankProgramBuilder::AddGradientPlaceholders() {
 }
 
 void RankProgramBuilder::AddStaticMemory() {
-  const auto [dense, expert] = AllParameters();
+  const auto parameters = AllParameters();
   const DataSharding sharding = input_.ranks.config().sharding;
   const auto add = [&](const char* component, double per_parameter, bool sharded) {
     const double d = sharded ? GroupSize(Axis::kData) : 1.0;
     const double e = sharded ? GroupSize(Axis::kExpertData) : 1.0;
     program_.static_memory.push_back(
-        {component, BytesOf(dense, per_parameter / d) + BytesOf(expert, per_parameter / e)});
+        {component, BytesOf(parameters.dense, per_parameter / d) +
+                        BytesOf(parameters.expert, per_parameter / e)});
   };
   AddWeightMemory();
   if (!input_.execution.forward_only) {
-    add("gradients", BytesPerElement(input_.optimizer.gradient_dtype),
-        (sharding == DataSharding::kFull && !GathersAhead()) ||
-            sharding == DataSharding::kGradient);
+    add("gradients", BytesPerElement(input_.optimizer.gradient_dtype), KeepsGradientShards());
     if (input_.optimizer.keeps_parameter_gradients) {
       add("gradients of parameters", WeightBytes(), sharding == DataSharding::kFull);
     }

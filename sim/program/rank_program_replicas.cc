@@ -61,11 +61,11 @@ Duration RankProgramBuilder::OwnerBroadcasts() const {
 
 void RankProgramBuilder::AddPrologue() {
   if (input_.execution.forward_only) return;
-  ParameterCount parameters{0};
-  for (std::int32_t c = 0; c < input_.schedule.virtual_stages; ++c) {
-    const ChunkParameters chunk = ParametersOf(ChunkId(c));
-    parameters += chunk.total.dense + chunk.total.expert;
-  }
+  const auto [dense, expert] = AllParameters();
+  const double gradient = BytesPerElement(input_.optimizer.gradient_dtype);
+  const bool shards = KeepsGradientShards();
+  const Bytes gradients = BytesOf(dense, gradient / (shards ? GroupSize(Axis::kData) : 1.0)) +
+                          BytesOf(expert, gradient / (shards ? GroupSize(Axis::kExpertData) : 1.0));
   TemplateWriter writer(program_, context_.host_launch);
   const auto emit = [&](const char* name, const Kernel& kernel) {
     Instruction instruction;
@@ -82,8 +82,7 @@ void RankProgramBuilder::AddPrologue() {
   if (overhead.count() > 0) {
     emit("step overhead", {overhead, false, true, Bytes(0), FlopCount(0.0)});
   }
-  emit("zero gradients",
-       OptimizerKernel(BytesOf(parameters, BytesPerElement(input_.optimizer.gradient_dtype)), 1));
+  emit("zero gradients", OptimizerKernel(gradients, 1));
   const Kernel cast = WeightCastKernel();
   if (cast.duration.count() > 0) emit("cast weights", cast);
   Instruction end;
@@ -123,6 +122,7 @@ std::vector<std::int32_t> RankProgramBuilder::ChunksByFirstForward() const {
   }
   std::sort(order.begin(), order.end());
   std::vector<std::int32_t> chunks;
+  chunks.reserve(order.size());
   for (const auto& [first, chunk] : order) chunks.push_back(chunk);
   return chunks;
 }
@@ -219,6 +219,12 @@ ParameterCount RankProgramBuilder::PartialGradientParameters() const {
 double RankProgramBuilder::ParameterShards(Axis axis) const {
   const bool sharded = input_.ranks.config().sharding != DataSharding::kNone;
   return sharded ? static_cast<double>(GroupSize(axis)) : 1.0;
+}
+
+bool RankProgramBuilder::KeepsGradientShards() const {
+  const DataSharding sharding = input_.ranks.config().sharding;
+  return sharding == DataSharding::kGradient ||
+         (sharding == DataSharding::kFull && !GathersAhead());
 }
 
 Kernel RankProgramBuilder::AdamKernel(ParameterCount dense, ParameterCount expert) const {

@@ -43,7 +43,7 @@ double Exposed(const ComparedRun& run, const std::string& kind) {
 }
 
 Figure RatioFigure(FigureGroup group, const char* title,
-                   std::function<Ratio(const ComparedRun&)> ratio, bool most) {
+                   const std::function<Ratio(const ComparedRun&)>& ratio, bool most) {
   return {group, title, [ratio](const ComparedRun& run) { return ratio(run).value(); },
           [ratio](const ComparedRun& run) {
             return fmt::format("{:.2f} %", ratio(run).value() * 100.0);
@@ -52,7 +52,7 @@ Figure RatioFigure(FigureGroup group, const char* title,
 }
 
 Figure CountFigure(FigureGroup group, const char* title,
-                   std::function<double(const ComparedRun&)> count) {
+                   const std::function<double(const ComparedRun&)>& count) {
   return {group, title, count,
           [count](const ComparedRun& run) { return fmt::format("{:.4g}", count(run)); }, false};
 }

@@ -32,7 +32,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using program::kComputeLane;
 using program::LaneIndex;
-using program::LaneKind;
 using program::OpRecord;
 using program::RankProgram;
 using program::RankState;

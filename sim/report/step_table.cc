@@ -22,7 +22,6 @@ namespace {
 
 using metrics::StepReport;
 using program::kRankStates;
-using program::RankState;
 
 constexpr std::size_t kLabelWidth = 12;
 constexpr std::size_t kBarWidth = 30;

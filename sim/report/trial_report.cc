@@ -37,6 +37,7 @@ std::string RefusalText(const std::vector<LeftOutTrial>& refused) {
   struct Reason {
     std::size_t count = 0;
     std::string example;
+    bool alike = true;  // to the last number
   };
   std::map<std::string, Reason> by_shape;
   for (const LeftOutTrial& trial : refused) {
@@ -46,6 +47,7 @@ std::string RefusalText(const std::vector<LeftOutTrial>& refused) {
                 shape.end());
     Reason& reason = by_shape[shape];
     if (reason.count++ == 0) reason.example = trial.reason;
+    reason.alike = reason.alike && reason.example == trial.reason;
   }
   std::vector<Reason> reasons;
   reasons.reserve(by_shape.size());
@@ -54,7 +56,9 @@ std::string RefusalText(const std::vector<LeftOutTrial>& refused) {
                    [](const Reason& a, const Reason& b) { return a.count > b.count; });
   std::string text;
   for (std::size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i) {
-    text += fmt::format("    {} x {}\n", reasons[i].count, reasons[i].example);
+    text += reasons[i].alike
+                ? fmt::format("    {} x {}\n", reasons[i].count, reasons[i].example)
+                : fmt::format("    {} like: {}\n", reasons[i].count, reasons[i].example);
   }
   if (reasons.size() > kReasonsShown) {
     text += fmt::format("    and {} more reasons; --format json lists all\n",
@@ -114,9 +118,14 @@ std::string RenderTrialTable(const TrialReport& report, const TableStyle& style)
                      "capacity.\n";
   const std::size_t trials =
       report.rows.size() + report.refused.size() + report.too_large.size() + report.slower;
-  text += fmt::format("\n{} trials: {} shown, {} slower, {} too large for memory, {} refused\n",
-                      trials, report.rows.size(), report.slower, report.too_large.size(),
-                      report.refused.size());
+  text += fmt::format("\n{} {}: {} shown", trials, trials == 1 ? "trial" : "trials",
+                      report.rows.size());
+  if (report.slower > 0) text += fmt::format(", {} slower", report.slower);
+  if (!report.too_large.empty()) {
+    text += fmt::format(", {} too large for memory", report.too_large.size());
+  }
+  if (!report.refused.empty()) text += fmt::format(", {} refused", report.refused.size());
+  text += "\n";
   return text + RefusalText(report.refused);
 }
 

@@ -15,7 +15,6 @@ namespace quadrille::runtime {
 namespace {
 
 using model::CollectiveKind;
-using network::ChunkEdge;
 using network::ChunkRoute;
 using program::LaneKind;
 

@@ -186,6 +186,7 @@ void Executor::DescribeFlows(const std::vector<BytesPerSecond>& capacities,
     for (const network::PortLoad& load : loads[g]) demand[load.port] += cap * load.load;
   }
   std::vector<double> least;
+  least.reserve(capacities.size());
   for (BytesPerSecond capacity : capacities) least.push_back(capacity.value());
   for (const Fault& fault : faults_) {
     if (fault.perturbation == nullptr) continue;

@@ -71,12 +71,12 @@ class StackWriter {
 
   // Where the stack's choice for a key comes from: its file's word on a constant, if any.
   [[nodiscard]] std::string Reason(std::string_view constant) const {
-    const std::string stack = fmt::format("software stack {}", stack_.name);
+    std::string reason = fmt::format("software stack {}", stack_.name);
     for (const SourceNote& note : stack_.sources) {
-      if (note.constant == constant)
-        return fmt::format("{}; {}: {}", stack, note.kind, note.source);
+      if (note.constant != constant) continue;
+      return fmt::format("{}; {}: {}", reason, note.kind, note.source);
     }
-    return stack;
+    return reason;
   }
 
   void Add(std::string_view section, std::string_view key, std::string text) {

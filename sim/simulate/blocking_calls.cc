@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,17 @@ Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
       schedule.pipeline == 1) {
     return std::nullopt;
   }
-  if (schedules::IsMegatrons(schedule.name)) {
-    Result<schedules::LoweredSchedule> calls = schedules::LowerToMegatron(
-        schedule.name, scenario.schedule.request, schedules::MegatronTransfers::kBatched);
-    if (!calls && !scenario.schedule.order) return tl::unexpected<Diagnostics>(calls.error());
+  const bool from_file = scenario.schedule.order.has_value();
+  if (from_file || schedules::IsMegatrons(schedule.name)) {
+    schedules::ScheduleRequest request = scenario.schedule.request;
+    request.pipeline = schedule.pipeline;
+    request.microbatches = schedule.microbatches;
+    request.virtual_stages = schedule.virtual_stages;
+    const std::string_view as_named = schedule.virtual_stages > 1 ? "interleaved" : "1f1b";
+    Result<schedules::LoweredSchedule> calls =
+        schedules::LowerToMegatron(from_file ? as_named : std::string_view(schedule.name), request,
+                                   schedules::MegatronTransfers::kBatched);
+    if (!calls && !from_file) return tl::unexpected<Diagnostics>(calls.error());
     if (calls && RunsInOrder(*calls, schedule)) return std::move(*calls);
   }
   Result<Duration> runs = schedules::EvaluateCallByCall(schedule, scenario.schedule.request.costs);

@@ -484,6 +484,7 @@ std::vector<runtime::FabricEdge> FabricEdges(const FabricRequest& request,
       std::map<std::uint32_t, double> sums;
       for (const auto& [group, load] : loads) sums[group_of[group]] += load;
       std::vector<std::pair<std::uint32_t, std::uint64_t>> key;
+      key.reserve(sums.size());
       for (const auto& [group, load] : sums) key.emplace_back(group, LoadKey(load));
       auto& [pattern, kept] = patterns[{state.capacities.at(link).value(), std::move(key)}];
       if (kept.empty()) {

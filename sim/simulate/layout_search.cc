@@ -132,6 +132,7 @@ std::vector<std::string> OverridesFor(const Scenario& run, const Layout& layout,
       fmt::format("parallel.data={}", layout.data),
       fmt::format("training.micro_batch={}", layout.micro_batch),
       "training.microbatches=",
+      fmt::format("training.global_batch={}", run.global_batch),
       fmt::format("schedule.name={}", schedule),
       "schedule.microbatch_group=",
   };
@@ -166,9 +167,10 @@ std::optional<Trial> TrialOf(const Scenario& run, const Layout& layout) {
   trial.values.push_back(fmt::format("{}", layout.micro_batch));
   if (trial.own) return trial;
   trial.overrides = OverridesFor(run, layout, *schedule);
+  if (*schedule != run.schedule.name) trial.remark = *schedule;
   if (!choice->difference.empty()) {
     trial.overrides.push_back(LayoutOverride(choice->options));
-    trial.remark = "layers dealt anew";
+    trial.remark += trial.remark.empty() ? "layers dealt anew" : ", layers dealt anew";
   }
   return trial;
 }
@@ -191,6 +193,9 @@ LayoutColumns ColumnsOf(const Scenario& run) {
 Result<std::vector<Trial>> LayoutTrials(const Scenario& run, const LayoutSpace& space) {
   if (run.schedule.order) {
     return Error("the run's schedule is an order file, which is for one number of stages only");
+  }
+  if (!run.model.experts.enabled() && !space.expert.empty()) {
+    return Error("--expert: the model has no experts");
   }
   std::vector<Trial> trials;
   for (const Layout& layout : LayoutsOf(run, space)) {

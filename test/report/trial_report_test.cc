@@ -37,7 +37,7 @@ TEST(TrialTable, ComparesWithTheRunsOwnAndCountsWhatIsLeftOut) {
 
 TEST(TrialTable, TakesRefusalsThatDifferInNumbersForOneReason) {
   const std::string text = RenderTrialTable(Sample(), {});
-  const std::size_t odd = text.find("2 x 3 is odd");
+  const std::size_t odd = text.find("2 like: 3 is odd");
   const std::size_t precision = text.find("1 x there is no precision int4");
   EXPECT_NE(odd, std::string::npos) << text;
   EXPECT_NE(precision, std::string::npos) << text;

@@ -154,6 +154,7 @@ std::string GroupOf(const StepOutcome& row) {
 
 std::vector<double> Relative(const std::vector<double>& log_errors) {
   std::vector<double> errors;
+  errors.reserve(log_errors.size());
   for (double error : log_errors) errors.push_back(std::exp(error) - 1.0);
   return errors;
 }
