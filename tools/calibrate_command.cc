@@ -150,6 +150,10 @@ int CalibrateFile(const CalibrateArguments& arguments) {
     PrintProblems({{{}, "no row of the file can be fitted to"}});
     return kAnswerIsNo;
   }
+  if (report->constants.empty()) {
+    PrintProblems({{{}, "enough rows for no constant of those that --constants and --of name"}});
+    return kAnswerIsNo;
+  }
   if (!arguments.output.empty()) {
     const auto written = report::WriteFile(arguments.output, OverlayText(*report, sources));
     if (!written) {

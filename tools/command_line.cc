@@ -35,6 +35,10 @@ void PrintWarnings(const Diagnostics& warnings) {
   PrintProblems(marked);
 }
 
+CLI::Validator NamesAFile() {
+  return CLI::Validator([](std::string& name) { return name.empty() ? "names no file" : ""; }, "");
+}
+
 int StatusOf(const Diagnostics& problems) {
   return CannotRun(problems) ? kAnswerIsNo : kWrongInput;
 }

@@ -50,6 +50,9 @@ void PrintProblems(const Diagnostics& problems);
 // What is legal and not what one would do, in the same form, each marked as a warning.
 void PrintWarnings(const Diagnostics& warnings);
 
+// For options that name a file: an empty name is refused.
+[[nodiscard]] CLI::Validator NamesAFile();
+
 // Writes `text` to standard output; a closed or full pipe is kFileTrouble.
 [[nodiscard]] int PrintOutput(const std::string& text);
 

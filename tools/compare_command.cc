@@ -261,7 +261,8 @@ void AddCompareCommand(CLI::App& app, const std::string& executable, int& status
   command->add_option("--format", arguments->format, "table, json, csv or html")
       ->check(CLI::IsMember({"table", "json", "csv", "html"}));
   command->add_option("--output,-o", arguments->output, "File instead of standard output")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamesAFile());
   command->callback([arguments, &status] { status = Compare(*arguments); });
 }
 

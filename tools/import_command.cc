@@ -94,7 +94,8 @@ void AddImportCommand(CLI::App& app, const std::string& executable, int& status)
       ->required()
       ->type_name("FILE");
   command->add_option("-o,--output", arguments->output, "Write the run here instead of printing it")
-      ->type_name("RUN.yaml");
+      ->type_name("RUN.yaml")
+      ->check(NamesAFile());
   command->add_option("--cluster", arguments->cluster, "Cluster that the job runs on");
   command->add_option("--gpus", arguments->gpus, "GPUs, where the file does not say")
       ->check(CLI::PositiveNumber);

@@ -35,7 +35,7 @@ namespace quadrille::tools {
 namespace {
 
 // Up to so many operations the critical path is followed unasked: 64 MB of times.
-constexpr std::int64_t kPathOperations = 4'000'000;
+constexpr std::int64_t kPathOperations = 10'000'000;
 
 struct ReplayArguments {
   RunArguments run;
@@ -349,18 +349,21 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->check(CLI::IsMember({"table", "json", "csv"}));
   AddRunTokens(*command, &arguments->tokens);
   command->add_option("--json", arguments->json_file, "Also write the JSON report to a file")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamesAFile());
   command
       ->add_option("--html", arguments->html_file,
                    "Also write a report page that opens in a browser, without a network")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamesAFile());
   command->add_flag("--timeline", arguments->timeline,
                     "Draw the actions of every stage below the table, cut to the terminal");
   CLI::Option* trace =
       command
           ->add_option("--trace", arguments->trace_file,
                        "Write a Chrome trace, compressed when the name ends in .gz")
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->check(NamesAFile());
   command->add_option("--trace-level", arguments->trace_level, "action, window or kernel")
       ->needs(trace)
       ->check(CLI::IsMember({"action", "window", "kernel"}));
@@ -403,7 +406,7 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->check(CLI::Range(0, 256));
   CLI::Option* follow =
       command->add_flag("--critical-path", arguments->critical_path,
-                        "Follow the critical path (default: up to 4 million operations)");
+                        "Follow the critical path (default: up to 10 million operations)");
   command->add_flag("--no-critical-path", arguments->no_critical_path, "Never follow it")
       ->excludes(follow);
   command->add_flag("--strict", arguments->strict, "Exit with 1 when memory does not fit");

@@ -424,7 +424,8 @@ void AddSchedulesCommand(CLI::App& app, int& status) {
   CLI::App& draw = add("draw", "a picture of a schedule as SVG", RunDraw);
   AddOrderOptions(draw, *arguments, /*sizes_required=*/false);
   draw.add_option("--file", arguments->file, "an order file instead of a built-in schedule");
-  draw.add_option("--output,-o", arguments->output, "SVG file; standard output if - or not given");
+  draw.add_option("--output,-o", arguments->output, "SVG file; standard output if - or not given")
+      ->check(NamesAFile());
   draw.add_option("--width", arguments->width, "of the picture in pixels")
       ->check(CLI::Range(200.0, 100000.0));
   draw.add_flag("--timeline", arguments->timeline, "as text on the terminal instead");

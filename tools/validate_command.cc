@@ -83,12 +83,15 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
       arguments.newest ? NewestReleases(steps) : std::vector<bool>(steps.size(), true);
   for (std::size_t i = 0; i < steps.size(); ++i) counted[i] = counted[i] && Counts(steps[i]);
   const StepSummary summary = SummariseSteps(outcomes, counted);
-  if (arguments.format == "json") return PrintOutput(RenderStepJson(outcomes, counted, summary));
-  if (arguments.format == "csv") return PrintOutput(RenderStepCsv(outcomes, counted));
-  if (arguments.format == "html") {
-    return PrintOutput(RenderStepHtml(outcomes, counted, summary));
-  }
-  return PrintOutput(RenderStepTable(outcomes, counted, summary, OutputStyle()));
+  const std::string text = arguments.format == "json"  ? RenderStepJson(outcomes, counted, summary)
+                           : arguments.format == "csv" ? RenderStepCsv(outcomes, counted)
+                           : arguments.format == "html"
+                               ? RenderStepHtml(outcomes, counted, summary)
+                               : RenderStepTable(outcomes, counted, summary, OutputStyle());
+  status = PrintOutput(text);
+  if (status != kDone || summary.overall.errors.rows > 0) return status;
+  PrintProblems({{{}, "no row counts: every one was skipped or failed, see its reason"}});
+  return kAnswerIsNo;
 }
 
 // `validate` is one of ValidateKernels and ValidateCollectives.

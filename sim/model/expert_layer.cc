@@ -204,7 +204,7 @@ Index GroupedLinear(OperationList& list, const Shard& shard, const ExpertShapes&
                            .groups = shapes.rows.local_experts,
                            .layout = backward ? GemmLayout::kNN : GemmLayout::kTN,
                            .output = shard.wide};
-  const FlopCount flops(2.0 * shapes.rows.computed * static_cast<double>(inputs) *
+  const FlopCount flops(2.0 * shapes.rows.mean * static_cast<double>(inputs) *
                         static_cast<double>(outputs));
   return list.GroupedGemm(name, pass, shard.narrow, shape, flops, {input});
 }
@@ -219,7 +219,7 @@ void GroupedWeightGradient(OperationList& list, const Shard& shard, const Expert
                            .layout = GemmLayout::kNT,
                            .accumulate = fused,
                            .output = fused ? shard.execution.gradient_accumulation : shard.wide};
-  const FlopCount flops(2.0 * shapes.rows.computed * static_cast<double>(inputs) *
+  const FlopCount flops(2.0 * shapes.rows.mean * static_cast<double>(inputs) *
                         static_cast<double>(outputs));
   list.MarkExpertRows(
       list.GroupedGemm(name, Pass::kWeightGradient, shard.narrow, shape, flops, {}));

@@ -46,6 +46,7 @@ ExpertRows ExpertRowsOf(const Shard& shard) {
   ExpertRows rows;
   rows.sent = balanced * sent_share;
   rows.computed = balanced * sharding.expert_tensor * load;
+  rows.mean = rows.sent * sharding.expert_tensor;
   const double copies = RankDeduplication(shard.config, shard.execution);
   rows.travelling = std::max(rows.sent, balanced * load) * copies;
   rows.received = rows.computed * copies;

@@ -19,6 +19,7 @@ struct ExpertRows {
   double travelling = 0.0;
   double received = 0.0;  // rows that arrive, before each is copied for its local experts
   double computed = 0.0;  // rows of this GPU's grouped GEMMs, load factor and capacity included
+  double mean = 0.0;      // of those over the GPUs, which is what FLOPs are counted by
   std::int64_t local_experts = 1;
   std::int64_t rows_per_expert = 1;  // mean, rounded, at least one
   std::int64_t width = 0;            // expert FFN width per GPU

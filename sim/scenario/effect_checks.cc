@@ -61,6 +61,12 @@ void CheckOverlaps(Findings* findings, const Scenario& s) {
                          "exchange; combined, dualpipe and dualpipev do",
                          s.schedule.name));
   }
+  if (!s.overlap.expert_all_to_all && s.model.experts.enabled() &&
+      findings->Has("overlap.expert_all_to_all") && MergesPairs(s)) {
+    NoEffect(findings, "overlap.expert_all_to_all", "false",
+             fmt::format("schedule {} runs a forward beside a backward, which hides the exchange",
+                         s.schedule.name));
+  }
   if (s.execution.shared_expert_overlap && s.model.experts.enabled() &&
       s.model.experts.shared_ffn_hidden == 0 && findings->Has("overlap.shared_experts")) {
     NoEffect(findings, "overlap.shared_experts", "true", "the model has no shared experts");

@@ -126,25 +126,35 @@ TEST(Conservation, WithoutAMaskAndWithScoresInMemoryTheWholeSquareIsComputed) {
   EXPECT_NEAR(4.0 * ListedFlops(config, execution) / model, 1.0, 1e-12);
 }
 
-// A load factor is the busiest GPU's surplus, of experts only; capacity caps it.
+// A load factor is the busiest GPU's surplus of rows, of experts only; capacity caps it. FLOPs are
+// those of the mean GPU, for no load factor makes work.
 TEST(Conservation, LoadFactorScalesTheExpertsAlone) {
   const TransformerConfig config = Shortened("mixtral-8x7b");
   ExecutionConfig execution = ExecutionOf({.sharding = {.expert = 4}}, 2048);
   const Piece layer{.kind = PieceKind::kLayer, .layer = 1};
-  const auto expert_flops = [&] {
-    double flops = 0.0;
+  double flops = 0.0;
+  const auto rows = [&] {
+    double sum = 0.0;
+    flops = 0.0;
     for (const Operation& operation : OperationsOf(config, execution, layer).forward) {
-      if (operation.kind == OperationKind::kGroupedGemm) flops += operation.flops.value();
+      if (operation.kind != OperationKind::kGroupedGemm) continue;
+      sum += static_cast<double>(operation.gemm.m * operation.gemm.groups);
+      flops += operation.flops.value();
     }
-    return flops;
+    return sum;
   };
-  const double balanced = expert_flops();
+  const double balanced = rows();
+  const double work = flops;
   execution.expert_load_factor = 1.5;
-  EXPECT_DOUBLE_EQ(expert_flops(), 1.5 * balanced);
+  EXPECT_DOUBLE_EQ(rows(), 1.5 * balanced);
+  EXPECT_DOUBLE_EQ(flops, work);
   execution.expert_capacity_factor = 1.25;
-  EXPECT_DOUBLE_EQ(expert_flops(), 1.25 * balanced);
+  EXPECT_DOUBLE_EQ(rows(), 1.25 * balanced);
   execution.expert_capacity_factor = 2.0;
-  EXPECT_DOUBLE_EQ(expert_flops(), 1.5 * balanced);
+  EXPECT_DOUBLE_EQ(rows(), 1.5 * balanced);
+  execution.expert_capacity_factor = 0.5;
+  EXPECT_DOUBLE_EQ(rows(), 0.5 * balanced);
+  EXPECT_DOUBLE_EQ(flops, 0.5 * work) << "what is dropped is not computed";
 }
 
 TEST(Conservation, FullRecomputationRepeatsTheForwardWithItsCollectives) {

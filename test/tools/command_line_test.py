@@ -80,6 +80,11 @@ class Statuses(unittest.TestCase):
             self.assertEqual(quadrille("schedules", stdout=full).returncode, 3)
             self.assertEqual(quadrille("replay", *SMALL, stdout=full).returncode, 3)
 
+    def test_an_empty_name_of_a_file_is_2(self):
+        for option in ("--json", "--trace", "--html"):
+            self.exits(2, "replay", *SMALL, option, "")
+        self.exits(2, "compare", *SMALL, "-o", "")
+
     def test_no_file_is_left_by_a_run_that_was_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             for option in ("--json", "--trace", "--html"):
@@ -138,6 +143,28 @@ class Outputs(unittest.TestCase):
         self.assertEqual(len(own), 1)
         alone = json.loads(quadrille("replay", *SMALL, "--format", "json").stdout)
         self.assertEqual(own[0]["fingerprint"], alone["fingerprint"])
+
+    def test_a_search_refuses_to_vary_what_it_sets_or_what_changes_the_work(self):
+        for vary in ("parallel.tensor=4,8", "schedule.name=1f1b,zbv", "training.global_batch=8,16",
+                     "training.recomputes=none"):
+            ran = quadrille("search", *SMALL, "--vary", vary)
+            self.assertEqual(ran.returncode, 2, vary + ran.stderr)
+
+    def test_a_row_with_a_blank_size_is_skipped_with_its_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rows.csv")
+            for kind, header, row, blank in (
+                    ("kernels", "gpu,impl,pass,seqlen,heads,time_us",
+                     "H100-SXM,FlashAttention-3,fwd,,32,500", "seqlen"),
+                    ("kernels", "gpu,dtype,m,n,k,time_us", "H100-SXM,bfloat16,4096,4096,,500", "k"),
+                    ("kernels", "gpu,op,bytes,time_us", "H100-SXM,vllm_rmsnorm,,500", "bytes"),
+                    ("collectives", "system,gpus,nodes,collective,bytes,time_us",
+                     "DGX H100,8,1,all_reduce,,500", "bytes")):
+                path.write_text(f"{header}\n{row}\n", encoding="utf-8")
+                ran = quadrille("validate", kind, str(path), "--format", "csv")
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertIn("skipped", ran.stdout)
+                self.assertIn(f"{blank} is not stated", ran.stdout)
 
     def test_a_search_of_impossible_degrees_is_1(self):
         ran = quadrille("search", *SMALL, "--tensor", "3", "--pipeline", "1048576")

@@ -156,6 +156,9 @@ void Predict(const CsvTable& table, std::size_t i, CellReader& cells, HardwareLi
   row->what = fmt::format("{} of {:.0f} bytes on {} GPUs", collective, row->bytes, measured.gpus);
   row->group = fmt::format("{}, {}", system, row->bytes >= 1e6 ? "1 MB and more" : "below 1 MB");
   const auto skip = [&](std::string reason) { row->reason = std::move(reason); };
+  if (const auto blank = table.FirstBlank(i, {"gpus", "nodes", "bytes"}); !blank.empty()) {
+    return skip(fmt::format("{} is not stated", blank));
+  }
   const auto kind = KindOf(collective);
   if (!kind) return skip(fmt::format("'{}' is no collective of the network model", collective));
   measured.kind = *kind;

@@ -143,6 +143,14 @@ const std::string& CsvTable::At(std::size_t row, int column) const {
   return column == kAbsent ? empty_ : rows_[row].cells[static_cast<std::size_t>(column)];
 }
 
+std::string_view CsvTable::FirstBlank(std::size_t row,
+                                      std::initializer_list<std::string_view> columns) const {
+  for (const std::string_view column : columns) {
+    if (At(row, column).empty()) return column;
+  }
+  return {};
+}
+
 SourcePosition CsvTable::PositionOf(std::size_t row, int column) const {
   return {file_, rows_[row].line, column + 1};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ class CsvTable {
   [[nodiscard]] const std::string& At(std::size_t row, std::string_view column) const {
     return At(row, ColumnOf(column));
   }
+  // The first of `columns` that row `row` leaves blank; empty: none.
+  [[nodiscard]] std::string_view FirstBlank(std::size_t row,
+                                            std::initializer_list<std::string_view> columns) const;
   // Where row `row` starts; `column` counts fields from 1, 0 for the row as a whole.
   [[nodiscard]] SourcePosition PositionOf(std::size_t row, int column = kAbsent) const;
   [[nodiscard]] const std::string& file() const { return file_; }

@@ -71,6 +71,14 @@ void Settle(IsolatedRow* row, double predicted) {
   if (row->measured_s <= 0.0) Fail(row, RowStatus::kSkipped, "no time was measured");
 }
 
+// Whether the row states the sizes of its kernel; if not, it is skipped for the first blank.
+bool StatesSizes(const CsvTable& table, std::size_t i,
+                 std::initializer_list<std::string_view> columns, IsolatedRow* row) {
+  const std::string_view blank = table.FirstBlank(i, columns);
+  if (!blank.empty()) Fail(row, RowStatus::kSkipped, fmt::format("{} is not stated", blank));
+  return blank.empty();
+}
+
 void PredictGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareLibrary& library,
                  IsolatedRow* row) {
   model::GemmShape shape;
@@ -82,6 +90,7 @@ void PredictGemm(const CsvTable& table, std::size_t i, CellReader& cells, Hardwa
   const std::string& inputs = table.At(i, "inputs");
   row->what = fmt::format("{} x {} x {} {}", shape.m, shape.n, shape.k, layout);
   row->group = fmt::format("{} {}", table.At(i, "gpu"), type);
+  if (!StatesSizes(table, i, {"m", "n", "k"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
   if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
   const compute::GpuEfficiency& efficiency = hardware->efficiency;
@@ -172,6 +181,7 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
   row->what = fmt::format("{} x {} tokens, {} heads of {}, {}", shape.batch, shape.query_length,
                           shape.heads, shape.qk_head_dim, pass);
   row->group = fmt::format("{} {}", table.At(i, "gpu"), kernel);
+  if (!StatesSizes(table, i, {"seqlen", "heads"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
   if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
   compute::AttentionConditions conditions;
@@ -208,6 +218,7 @@ void PredictMemoryBound(const CsvTable& table, std::size_t i, CellReader& cells,
   const double bytes = cells.Number(i, "bytes", 0.0, 1.0);
   row->what = fmt::format("{} of {:.0f} bytes", kernel, bytes);
   row->group = fmt::format("{} {}", table.At(i, "gpu"), kernel);
+  if (!StatesSizes(table, i, {"bytes"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
   if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
   for (const compute::MeasuredMemoryBound& entry : hardware->efficiency.measured_memory_bound) {

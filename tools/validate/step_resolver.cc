@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "tools/validate/model_text.h"
@@ -259,7 +260,11 @@ std::string ReasonToSkip(const MeasuredStep& step) {
 }
 
 std::string RecipeOf(const MeasuredStep& step, const SoftwareStack& stack) {
-  const std::string& said = step.precision;
+  std::string said = step.precision;  // "bf16" as run files write it, too
+  for (std::size_t i = 0; i < said.size() && std::isalnum(static_cast<unsigned char>(said[i])) != 0;
+       ++i) {
+    said[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(said[i])));
+  }
   if (said.empty() || StartsWith(said, "BF16")) return "bf16";
   if (StartsWith(said, "FP16")) return "fp16";
   if (StartsWith(said, "FP32")) return "fp32";
@@ -327,8 +332,9 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
                                                   : FindStack(stacks_, step.stack);
   if (stack == nullptr) {
     return Error(step.stack.empty()
-                     ? fmt::format("no software stack lists framework '{}' of '{}'", step.framework,
-                                   step.release)
+                     ? fmt::format("no software stack lists framework '{}' of '{}'; name one in a "
+                                   "column 'stack'",
+                                   step.framework, step.release)
                      : fmt::format("there is no software stack named '{}'", step.stack));
   }
   const Result<HardwareChoice> hardware = ChooseHardware(step);
