@@ -1,8 +1,9 @@
 // From accounts to figures. Definitions: README.md beside this file.
 //
 // Means over ranks weigh each simulated rank by its multiplicity. The pipeline's makespan runs from
-// the start of the step to the end of the last action; idle outside actions within it is the
-// bubble. The optimizer and what follows are not part of it.
+// the begin of the first action to the end of the last one; idle outside actions within it is the
+// bubble. Neither what precedes all actions, as the zeroing of gradients, nor the optimizer and
+// what follows is part of it.
 #include "sim/metrics/step_metrics.h"
 
 #include <algorithm>
@@ -51,29 +52,38 @@ Spans SpansOf(const program::RankProgram& program, const program::RankResult& ra
   return spans;
 }
 
+// From the begin of the first action of all ranks to the end of the last.
+Duration Makespan(const program::Program& program, const program::RunResult& result) {
+  TimePoint first{Duration(std::numeric_limits<std::int64_t>::max())};
+  TimePoint last{Duration(0)};
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Spans spans = SpansOf(program.programs[program.ranks[r].program], result.ranks[r]);
+    if (!spans.any()) continue;
+    first = std::min(first, spans.first);
+    last = std::max(last, spans.last);
+  }
+  return std::max(Duration(0), last - first);
+}
+
 Ratio Share(double part, double whole) { return Ratio(whole > 0.0 ? part / whole : 0.0); }
 
 void ComputeBubble(const program::Program& program, const program::RunResult& result,
                    StepReport& report) {
-  std::vector<Spans> spans;
-  TimePoint makespan{Duration(0)};
-  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    spans.push_back(SpansOf(program.programs[program.ranks[r].program], result.ranks[r]));
-    if (spans.back().any()) makespan = std::max(makespan, spans.back().last);
-  }
+  const Duration makespan = Makespan(program, result);
   double idle = 0.0;
   double busy = 0.0;
   double ranks = 0.0;
   double worst_span = 0.0;
-  for (std::size_t r = 0; r < spans.size(); ++r) {
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const Spans spans = SpansOf(program.programs[program.ranks[r].program], result.ranks[r]);
     const double weight = program.ranks[r].multiplicity;
-    idle += weight * ToSeconds(makespan.time_since_epoch() - spans[r].inside);
-    busy += weight * ToSeconds(spans[r].inside);
+    idle += weight * ToSeconds(makespan - spans.inside);
+    busy += weight * ToSeconds(spans.inside);
     ranks += weight;
-    if (!spans[r].any()) continue;
-    const Duration span = spans[r].last - spans[r].first;
+    if (!spans.any()) continue;
+    const Duration span = spans.last - spans.first;
     worst_span =
-        std::max(worst_span, Share(ToSeconds(span - spans[r].inside), ToSeconds(span)).value());
+        std::max(worst_span, Share(ToSeconds(span - spans.inside), ToSeconds(span)).value());
   }
   report.bubble.of_makespan = Share(idle, ranks * ToSeconds(makespan));
   report.bubble.of_ideal = Share(idle, busy);
@@ -166,11 +176,7 @@ MemoryTimeline FullestRank(const program::Program& program, const program::RunRe
 
 void ComputeStages(const program::Program& program, const program::RunResult& result,
                    const StepFacts& facts, StepReport& report) {
-  TimePoint makespan{Duration(0)};
-  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    const Spans spans = SpansOf(program.programs[program.ranks[r].program], result.ranks[r]);
-    if (spans.any()) makespan = std::max(makespan, spans.last);
-  }
+  const Duration makespan = Makespan(program, result);
   std::vector<bool> seen(program.programs.size(), false);
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const std::uint32_t p = program.ranks[r].program;
@@ -182,8 +188,7 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
     stage.layers = facts.stage_layers[p];
     stage.parameters = facts.stage_parameters[p];
     stage.states = result.ranks[r].states;
-    stage.bubble =
-        Share(ToSeconds(makespan.time_since_epoch() - spans.inside), ToSeconds(makespan));
+    stage.bubble = Share(ToSeconds(makespan - spans.inside), ToSeconds(makespan));
     MemoryTimeline memory = FullestRank(program, result, facts, r);
     stage.peak_memory = memory.peak;
     stage.peak_at = memory.peak_at;

@@ -89,10 +89,10 @@ TEST(StepMetrics, ThroughputAndMfuFollowFromTheStepAndTheWholeCluster) {
 }
 
 TEST(StepMetrics, TheThreeBubblesHaveTheirOwnDenominators) {
-  // The pipeline ends at 90. Idle outside actions: 60 on three ranks, 40 on one.
+  // The pipeline runs from 10 to 90. Idle outside actions: 50 on three ranks, 30 on one.
   const BubbleReport bubble = Report(TwoStages()).bubble;
-  EXPECT_NEAR(bubble.of_makespan.value(), 220.0 / (4 * 90), 1e-12);
-  EXPECT_NEAR(bubble.of_ideal.value(), 220.0 / (3 * 30 + 50), 1e-12);
+  EXPECT_NEAR(bubble.of_makespan.value(), 180.0 / (4 * 80), 1e-12);
+  EXPECT_NEAR(bubble.of_ideal.value(), 180.0 / (3 * 30 + 50), 1e-12);
   EXPECT_EQ(bubble.of_span.value(), 0.0);
 }
 
@@ -139,7 +139,7 @@ TEST(StepMetrics, StagesReportTheirFirstRankAndTheWorstMemoryIsNamed) {
   ASSERT_EQ(report.stages.size(), 2u);
   EXPECT_EQ(report.stages[0].layers, "one");
   EXPECT_EQ(report.stages[1].parameters.value(), 2);
-  EXPECT_NEAR(report.stages[0].bubble.value(), 60.0 / 90, 1e-12);
+  EXPECT_NEAR(report.stages[0].bubble.value(), 50.0 / 80, 1e-12);
   EXPECT_EQ(report.peak_memory.value(), 70);
   EXPECT_EQ(report.peak_memory_stage, 0);
   EXPECT_TRUE(report.out_of_memory);
