@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/report/file_output.h"
+#include "sim/simulate/fabric_loads.h"
 #include "tools/command_line.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
@@ -21,17 +22,6 @@ struct TopologyArguments {
   std::vector<std::int32_t> route;  // two GPUs
 };
 
-topology::RoutingPolicy PolicyOf(const scenario::Scenario& scenario) {
-  const network::NetworkOptions& network = scenario.network;
-  topology::RoutingPolicy policy;
-  policy.seed = scenario.seed;
-  if (network.routing == network::Routing::kEcmp) {
-    policy.spine = topology::SpineChoice::kEcmp;
-    policy.flows_per_pair = network.ecmp_flows_per_pair;
-  }
-  return policy;
-}
-
 int PrintRoute(const topology::Cluster& cluster, const scenario::Scenario& scenario,
                const std::vector<std::int32_t>& route) {
   for (std::int32_t gpu : route) {
@@ -40,14 +30,19 @@ int PrintRoute(const topology::Cluster& cluster, const scenario::Scenario& scena
         {{{}, fmt::format("--route {}: GPUs are 0 to {}", gpu, cluster.gpu_count() - 1)}});
     return kWrongInput;
   }
+  if (!scenario.perturbations.empty()) {
+    PrintWarnings({{{}, "routes are those of the whole fabric, without the run's perturbations"}});
+  }
   return PrintOutput(topology::DescribeRoute(cluster, topology::GpuId(route[0]),
-                                             topology::GpuId(route[1]), PolicyOf(scenario)));
+                                             topology::GpuId(route[1]),
+                                             simulate::PolicyOf(scenario.network, scenario.seed)));
 }
 
 int Topology(const TopologyArguments& arguments) {
   int status = kDone;
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
+  PrintWarnings(scenario->warnings);
   const Result<topology::Cluster> cluster = topology::BuildCluster(scenario->cluster);
   if (!cluster) {
     PrintProblems(cluster.error());
