@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "sim/scenario/quantity_text.h"
-#include "sim/scenario/scenario_loader.h"
 
 namespace quadrille::tools {
 
@@ -48,12 +47,17 @@ bool IsReadableFile(const std::string& path) {
   return access(path.c_str(), R_OK) == 0 && std::filesystem::is_regular_file(path, ignored);
 }
 
-std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status) {
+scenario::LoadOptions LoadOptionsOf(const RunArguments& arguments) {
   scenario::LoadOptions options;
   options.overrides = arguments.overrides;
   options.scenario_path = arguments.scenario_path;
   options.shipped_directory = scenario::ShippedDirectory(arguments.executable);
-  Result<scenario::Scenario> loaded = scenario::LoadScenario(arguments.file, options);
+  return options;
+}
+
+std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status) {
+  Result<scenario::Scenario> loaded =
+      scenario::LoadScenario(arguments.file, LoadOptionsOf(arguments));
   if (loaded) return std::move(*loaded);
   PrintProblems(loaded.error());
   std::error_code ignored;

@@ -10,6 +10,7 @@
 #include "sim/base/result.h"
 #include "sim/report/text_table.h"
 #include "sim/scenario/scenario.h"
+#include "sim/scenario/scenario_loader.h"
 
 namespace quadrille::tools {
 
@@ -35,6 +36,9 @@ struct RunArguments {
 
 // Whether `path` is a regular file that can be opened: if not, the call ends with kFileTrouble.
 [[nodiscard]] bool IsReadableFile(const std::string& path);
+
+// What a run is loaded with: the overrides and directories of the call, and the shipped scenarios.
+[[nodiscard]] scenario::LoadOptions LoadOptionsOf(const RunArguments& arguments);
 
 // Loads the run; on failure prints every problem on standard error and sets `status`.
 [[nodiscard]] std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& status);

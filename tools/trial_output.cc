@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/scenario/scenario_loader.h"
-
 namespace quadrille::tools {
 namespace {
 
@@ -103,11 +101,8 @@ void AddColumns(const std::vector<VariedKey>& keys, report::TrialReport& report)
 
 simulate::LoadTrial TrialLoader(const RunArguments& arguments) {
   return [arguments](const std::vector<std::string>& overrides) {
-    scenario::LoadOptions options;
-    options.overrides = arguments.overrides;
+    scenario::LoadOptions options = LoadOptionsOf(arguments);
     options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
-    options.scenario_path = arguments.scenario_path;
-    options.shipped_directory = scenario::ShippedDirectory(arguments.executable);
     return scenario::LoadScenario(arguments.file, options);
   };
 }

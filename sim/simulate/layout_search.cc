@@ -136,8 +136,9 @@ std::vector<std::string> OverridesFor(const Scenario& run, const Layout& layout,
       fmt::format("schedule.name={}", schedule),
       "schedule.microbatch_group=",
   };
-  if (run.model.experts.enabled())
+  if (run.model.experts.enabled()) {
     overrides.push_back(fmt::format("parallel.expert={}", layout.expert));
+  }
   if (layout.tensor == 1) {
     overrides.emplace_back("parallel.sequence=false");
     overrides.emplace_back("overlap.tensor_parallel=");
@@ -149,13 +150,6 @@ std::vector<std::string> OverridesFor(const Scenario& run, const Layout& layout,
 
 // The trial of a layout; none where no schedule takes it or too few layers fill it.
 std::optional<Trial> TrialOf(const Scenario& run, const Layout& layout) {
-  const std::optional<std::string> schedule = ScheduleFor(run, layout);
-  if (!schedule) return std::nullopt;
-  const schedules::ScheduleEntry* entry = schedules::FindSchedule(*schedule);
-  const bool two_copies = entry->placement == schedules::Placement::kBidirectional;
-  const Result<LayoutChoice> choice =
-      ChooseLayout(run, layout.pipeline, two_copies ? 1 : layout.virtual_stages);
-  if (!choice) return std::nullopt;
   Trial trial;
   trial.own = layout == LayoutOf(run);
   for (const std::int32_t value :
@@ -166,6 +160,13 @@ std::optional<Trial> TrialOf(const Scenario& run, const Layout& layout) {
   trial.values.push_back(fmt::format("{}", layout.data));
   trial.values.push_back(fmt::format("{}", layout.micro_batch));
   if (trial.own) return trial;
+  const std::optional<std::string> schedule = ScheduleFor(run, layout);
+  if (!schedule) return std::nullopt;
+  const schedules::ScheduleEntry* entry = schedules::FindSchedule(*schedule);
+  const bool two_copies = entry->placement == schedules::Placement::kBidirectional;
+  const Result<LayoutChoice> choice =
+      ChooseLayout(run, layout.pipeline, two_copies ? 1 : layout.virtual_stages);
+  if (!choice) return std::nullopt;
   trial.overrides = OverridesFor(run, layout, *schedule);
   if (*schedule != run.schedule.name) trial.remark = *schedule;
   if (!choice->difference.empty()) {

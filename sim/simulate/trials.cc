@@ -107,9 +107,37 @@ void SortByStepTime(std::vector<TrialRow>& rows) {
   });
 }
 
-// Whether `most` rows are at least as fast as anything that ends at `next` or later.
-bool Settled(const std::vector<TrialRow>& sorted, std::size_t most, TimePoint next) {
-  return sorted.size() >= most && sorted[most - 1].step.step_time <= next.time_since_epoch();
+// Whether `most` rows that fit in memory are at least as fast as anything that ends at `next` or
+// later.
+bool Settled(const std::vector<TrialRow>& rows, std::size_t most, TimePoint next) {
+  const auto settled = std::count_if(rows.begin(), rows.end(), [&](const TrialRow& row) {
+    return !row.step.out_of_memory && row.step.step_time <= next.time_since_epoch();
+  });
+  return static_cast<std::size_t>(settled) >= most;
+}
+
+std::string TooLargeText(Bytes peak, Bytes capacity) {
+  return fmt::format("{} of {}", report::BytesText(peak), report::BytesText(capacity));
+}
+
+// Leaves the `most` fastest rows that fit, and the run's own; counts the others.
+void KeepFastest(std::size_t most, TrialReport& report) {
+  SortByStepTime(report.rows);
+  std::vector<TrialRow> kept;
+  std::size_t fitting = 0;
+  for (TrialRow& row : report.rows) {
+    const bool fits = !row.step.out_of_memory;
+    const bool among = fits && fitting++ < most;
+    if (among || row.own) {
+      kept.push_back(std::move(row));
+    } else if (fits) {
+      ++report.slower;
+    } else {
+      report.too_large.push_back(
+          {row.values, TooLargeText(row.step.peak_memory, row.step.memory_capacity)});
+    }
+  }
+  report.rows = std::move(kept);
 }
 
 }  // namespace
@@ -136,9 +164,7 @@ TrialReport FindFastest(const std::vector<Trial>& trials, const LoadTrial& load,
     } else if (trials[i].own) {
       own.push_back(i);
     } else if (bound.peak > bound.capacity) {
-      report.too_large.push_back(
-          {trials[i].values, fmt::format("{} of {}", report::BytesText(bound.peak),
-                                         report::BytesText(bound.capacity))});
+      report.too_large.push_back({trials[i].values, TooLargeText(bound.peak, bound.capacity)});
     } else {
       left.push_back(i);
     }
@@ -156,15 +182,10 @@ TrialReport FindFastest(const std::vector<Trial>& trials, const LoadTrial& load,
                {left.begin() + static_cast<std::ptrdiff_t>(next),
                 left.begin() + static_cast<std::ptrdiff_t>(end)},
                load, options.threads, {}, report);
-    SortByStepTime(report.rows);
     next = end;
   }
   report.slower = left.size() - next;
-  std::size_t kept = 0;
-  const auto last = std::remove_if(report.rows.begin(), report.rows.end(),
-                                   [&](const TrialRow& row) { return kept++ >= most && !row.own; });
-  report.slower += static_cast<std::size_t>(report.rows.end() - last);
-  report.rows.erase(last, report.rows.end());
+  KeepFastest(most, report);
   return report;
 }
 

@@ -139,6 +139,26 @@ TEST(FindFastest, FindsWhatSimulatingAllWouldFind) {
             1);
 }
 
+TEST(FindFastest, CountsOnlyWhatFitsAmongTheFastest) {
+  // The run's own does not fit and is the fastest: it is shown, and two that fit besides.
+  std::vector<Trial> trials;
+  for (const char* batch : {"16", "32", "48"}) {
+    trials.push_back({{batch}, {std::string("training.global_batch=") + batch}, "", false});
+  }
+  trials.push_back(
+      {{"8"}, {"training.global_batch=8", "cluster.gpu.memory_usable=8 GB"}, "", true});
+  const report::TrialReport found = FindFastest(trials, SmallRuns(), 2, {});
+  ASSERT_EQ(found.rows.size(), 3u);
+  std::size_t fitting = 0;
+  for (const report::TrialRow& row : found.rows) {
+    EXPECT_EQ(row.own, row.step.out_of_memory) << row.values.front();
+    fitting += row.step.out_of_memory ? 0 : 1;
+  }
+  EXPECT_TRUE(found.rows.front().own) << "the shortest of the steps";
+  EXPECT_EQ(fitting, 2u);
+  EXPECT_EQ(found.slower, 1u);
+}
+
 TEST(SimulateTrials, KeepsTheOrderAndSaysWhatIsWrong) {
   std::vector<Trial> trials;
   for (const char* batch : {"32", "15.5", "16"}) {
