@@ -195,11 +195,8 @@ void ChromeTrace::Operation(const OpRecord& record) {
   json_.Raw(operation.name);
   json_.Raw(lane_text_[program][record.lane]);
   json_.Integer(ProcessOf(record.rank));
-  const std::int64_t begin = ToTicks(record.start, kForm);
-  json_.Raw(",\"ts\":");
-  json_.Microseconds(begin, kForm);
-  json_.Raw(",\"dur\":");
-  json_.Microseconds(ToTicks(record.end, kForm) - begin, kForm);
+  json_.Raw(",");
+  json_.Slice(ToTicks(record.start, kForm), ToTicks(record.end, kForm), kForm);
   json_.Raw(",\"args\":{");
   Arguments(record, segment, operation);
   json_.Raw("}}");
@@ -243,10 +240,8 @@ void ChromeTrace::Slice(std::string_view name, std::string_view category, std::i
   json_.Integer(process);
   json_.Raw(",\"tid\":");
   json_.Integer(thread);
-  json_.Raw(",\"ts\":");
-  json_.Microseconds(ToTicks(begin, kForm), kForm);
-  json_.Raw(",\"dur\":");
-  json_.Microseconds(ToTicks(end, kForm) - ToTicks(begin, kForm), kForm);
+  json_.Raw(",");
+  json_.Slice(ToTicks(begin, kForm), ToTicks(end, kForm), kForm);
 }
 
 void ChromeTrace::Actions(const program::RunResult& result) {

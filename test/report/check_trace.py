@@ -36,6 +36,8 @@ def breaches(trace):
         if event["ph"] == "X":
             begin = nanoseconds(event, "ts")
             slices[where].append((begin, begin + nanoseconds(event, "dur")))
+            if event["ts"] + event["dur"] > (begin + nanoseconds(event, "dur")) / 1000:
+                yield f"ts + dur, added as doubles, is after the end: {event}"
         elif event["ph"] == "B":
             open_begins[where].append(event)
         elif event["ph"] == "E":

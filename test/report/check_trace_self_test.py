@@ -36,6 +36,7 @@ class CheckTraceTest(unittest.TestCase):
             "overlap partially": GOOD + [slice_event(8, 4)],
             "at least 1": change(0, tid=0),
             "negative duration": change(2, dur=-1),
+            "added as doubles": GOOD + [slice_event(188363.921, 9163.795, tid=4)],
             "has the ends": GOOD[:-1],
             "without bp e": change(5, bp="x"),
             "back in time": change(4, ts=12),

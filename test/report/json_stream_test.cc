@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "trace_checks.h"
 
@@ -50,6 +55,39 @@ TEST(JsonStreamTest, WritesNumbersWithoutDigitsThatSayNothing) {
   ASSERT_TRUE(json.Commit());
   EXPECT_EQ(ReadMaybeCompressed(path.string()),
             "-9223372036854775808 0 0.001 0.010 0.100 1 12.345 12345");
+  std::filesystem::remove(path);
+}
+
+// Begin and duration added as doubles, as some viewers do that count from the first slice on: a
+// sum beyond the next slice's begin would overlap it.
+TEST(JsonStreamTest, SlicesOnEndOfOneAnotherDoNotOverlapAsDoublesAndRoundToTheirNanoseconds) {
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
+                                     ("json_slices_" + std::to_string(::getpid()) + ".json");
+  Result<GzipFile> file = GzipFile::Create(path);
+  ASSERT_TRUE(file);
+  JsonStream json(std::move(*file), 1 << 16);
+  std::vector<std::int64_t> cuts = {22'650'914};
+  std::uint64_t state = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    cuts.push_back(cuts.back() + static_cast<std::int64_t>(i % 100 == 0 ? 0 : state >> 40));
+  }
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    json.Raw(i > 1 ? "},{" : "[{");
+    json.Slice(cuts[i - 1], cuts[i], MicrosecondForm::kNanoseconds);
+  }
+  json.Raw("}]");
+  ASSERT_TRUE(json.Commit());
+  const auto slices = nlohmann::json::parse(ReadMaybeCompressed(path.string()));
+  ASSERT_EQ(slices.size(), cuts.size() - 1);
+  for (const double origin : {0.0, slices[0]["ts"].get<double>()}) {
+    for (std::size_t i = 0; i + 1 < slices.size(); ++i) {
+      const double begin = slices[i]["ts"].get<double>() - origin;
+      const double duration = slices[i]["dur"];
+      EXPECT_LE(begin + duration, slices[i + 1]["ts"].get<double>() - origin) << slices[i];
+      EXPECT_EQ(std::llround(duration * 1000), cuts[i + 1] - cuts[i]) << slices[i];
+    }
+  }
   std::filesystem::remove(path);
 }
 
