@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/program/program.h"
@@ -14,6 +15,7 @@
 #include "tools/validate/profiled_step.h"
 #include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
+#include "tools/validate/schedule_words.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_memory.h"
 #include "tools/validate/step_resolver.h"
@@ -142,8 +144,86 @@ TEST(ValidateSteps, AScalingSeriesRecomputesWhatItsNeediestJobDoes) {
   ASSERT_EQ(series[1].status, RowStatus::kOk) << series[1].reason;
   EXPECT_NE(AssumedOf(series[0], "training.recompute"), alone);
   EXPECT_EQ(series[1].rung, series[0].rung);
+  EXPECT_EQ(
+      std::count_if(series[1].assumptions.begin(), series[1].assumptions.end(),
+                    [](const scenario::Assumption& a) { return a.key == "training.recompute"; }),
+      1)
+      << "one reason, that which holds";
   large.release = "other";
   EXPECT_LT(ValidateSteps({small, large}, Stacks(), Options(1))[1].rung, series[0].rung);
+  large.release = small.release;
+  large.dist_opt = "1";
+  EXPECT_LT(ValidateSteps({small, large}, Stacks(), Options(1))[1].rung, series[0].rung);
+}
+
+TEST(ScheduleWords, AreNamesOfThisProgramAndOfPublishedTables) {
+  using Kind = ScheduleWords::Kind;
+  const std::vector<std::pair<const char*, std::pair<Kind, std::string>>> cases = {
+      {"", {Kind::kUnstated, ""}},
+      {"?", {Kind::kUnstated, ""}},
+      {"none", {Kind::kUnstated, ""}},
+      {"1F1B", {Kind::kMegatron, ""}},
+      {"1F1B?", {Kind::kMegatron, ""}},
+      {"1F1B-I", {Kind::kMegatron, ""}},
+      {"1f1b-v", {Kind::kNamed, "1f1b-v"}},
+      {"interleaved-1F1B (embedding and loss as separate pipeline slots)", {Kind::kMegatron, ""}},
+      {"interleaved-zb", {Kind::kNamed, "interleaved-zb"}},
+      {"modified interleaved 1F1B", {Kind::kMegatron, ""}},
+      {"ZB-1p", {Kind::kNamed, "zb-h1"}},
+      {"ZB-2p+sync optimizer all-reduce", {Kind::kNamed, "zb-h2"}},
+      {"GPipe", {Kind::kNamed, "gpipe"}},
+      {"DualPipe", {Kind::kNamed, "dualpipe"}},
+      {"frobnicate", {Kind::kUnknown, ""}},
+  };
+  for (const auto& [cell, expected] : cases) {
+    const ScheduleWords words = ReadScheduleWords(cell);
+    EXPECT_EQ(words.kind, expected.first) << cell;
+    EXPECT_EQ(words.name, expected.second) << cell;
+  }
+}
+
+TEST(StepResolver, RunsTheScheduleThatTheRowNamesAndRefusesWhatItDoesNotKnow) {
+  MeasuredStep step = StepOf("DGXC-132");
+  step.pp = 4;
+  step.vp = 0;
+  const std::vector<MeasuredStep> steps = {step};
+  const auto stacks = Stacks();
+  const StepResolver resolver(steps, stacks);
+  step.schedule = "GPipe";
+  EXPECT_NE(resolver.Resolve(step)->run_text.find("name: gpipe"), std::string::npos);
+  step.schedule = "zbv";
+  const ResolvedStep zbv = resolver.Resolve(step).value();
+  EXPECT_NE(zbv.run_text.find("name: zbv"), std::string::npos);
+  EXPECT_NE(zbv.run_text.find("virtual_stages: 2"), std::string::npos);
+  step.schedule = "frobnicate";
+  const auto refused = resolver.Resolve(step);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error()[0].message.find("'frobnicate'"), std::string::npos);
+}
+
+TEST(StepResolver, SaysWhichBlankCellsItTookForWhat) {
+  const std::string columns =
+      "id,model,gpu,gpus,layers,hidden,heads,vocab,seq_len,mbs,gbs,iter_time_s,stack,experts,topk,"
+      "expert_ffn,precision,tp,pp,cp,ep,zero_stage\n";
+  const std::string row = "a,m,H100,64,48,2048,32,151936,4096,1,512,6,megatron-2026,128,8,768";
+  const auto read = [&](const std::string& rest) {
+    return ReadMeasuredSteps(CsvTable::Parse(columns + row + rest, "own.csv").value());
+  };
+  const std::vector<MeasuredStep> blank = read(",,,,,,\n").value();
+  const StepOutcome outcome = ValidateSteps(blank, Stacks(), Options(1))[0];
+  for (const char* key : {"training.precision", "parallel.tensor", "parallel.pipeline",
+                          "parallel.context", "parallel.expert"}) {
+    EXPECT_TRUE(Assumes(outcome, key)) << key;
+  }
+  const std::vector<MeasuredStep> stated = read(",BF16,2,1,1,8,1\n").value();
+  const StepOutcome told = ValidateSteps(stated, Stacks(), Options(1))[0];
+  for (const char* key : {"training.precision", "parallel.tensor", "parallel.expert"}) {
+    EXPECT_FALSE(Assumes(told, key)) << key;
+  }
+  EXPECT_TRUE(Assumes(told, "parallel.expert_tensor"));
+  const auto wrong = read(",BF16,2,1,1,8,7\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(ToString(wrong.error()[0]), "own.csv:2:22: zero_stage '7' is none of 0, 1, 2 and 3");
 }
 
 TEST(StepResolver, TakesTheFirstTablesOfLlmFoundryAsMeasuredBeforeCheckpointsStoppedEarly) {

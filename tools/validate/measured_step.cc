@@ -97,12 +97,21 @@ int ZeroStageOf(const std::string& text) {
   return digit && (text.size() == 1 || text[1] == '.' || text[1] == '?') ? text.front() - '0' : -1;
 }
 
+// A number, but none of 0 to 3.
+bool IsWrongZeroStage(const std::string& text) {
+  const bool number = !text.empty() && text.find_first_not_of("+-.0123456789") == std::string::npos;
+  return number && ZeroStageOf(text) < 0;
+}
+
 MeasuredStep ReadRow(const CsvTable& table, std::size_t row, CellReader& cells) {
   MeasuredStep step;
   step.position = table.PositionOf(row);
   for (const TextColumn& column : kTexts) step.*column.field = table.At(row, column.name);
   for (const WholeColumn& column : kWholes) {
     step.*column.field = cells.Whole(row, column.name, column.blank, column.least);
+  }
+  for (const std::string_view column : {"tp", "pp", "cp", "ep"}) {
+    if (table.At(row, column).empty()) step.blank_degrees.emplace_back(column);
   }
   for (const NumberColumn& column : kNumbers) {
     step.*column.field = cells.Number(row, column.name, 0.0, 0.0);
@@ -135,6 +144,10 @@ Result<std::vector<MeasuredStep>> ReadMeasuredSteps(const CsvTable& table) {
   std::set<std::string> ids;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     steps.push_back(ReadRow(table, row, cells));
+    if (const std::string& zero = table.At(row, "zero_stage"); IsWrongZeroStage(zero)) {
+      problems.push_back({table.PositionOf(row, table.ColumnOf("zero_stage")),
+                          fmt::format("zero_stage '{}' is none of 0, 1, 2 and 3", zero)});
+    }
     const std::string& id = steps.back().id;
     if (id.empty()) {
       problems.push_back({table.PositionOf(row), "id is blank"});

@@ -48,6 +48,7 @@ struct MeasuredStep {
   std::string stack;  // name of a software stack; blank: inferred from framework and release
   std::string precision;
   int tp = 1, pp = 1, vp = 0, cp = 1, ep = 1, etp = 0;
+  std::vector<std::string> blank_degrees;  // of tp, pp, cp and ep, which are 1 then
   int mbs = 0, gbs = 0;
   std::string recompute;
   std::string seq_parallel;  // "0", "1" or blank

@@ -10,7 +10,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "schedules/registry.h"
 #include "tools/validate/model_text.h"
+#include "tools/validate/schedule_words.h"
 
 namespace quadrille::tools {
 namespace {
@@ -74,9 +76,25 @@ void WriteParallel(const MeasuredStep& step, int virtual_stages, ResolvedStep* r
 
 void WriteSchedule(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
   Section section("schedule", resolved);
-  if (StartsWith(step.schedule, "ZB-1p")) return section.Stated("name", "zb-h1");
-  if (StartsWith(step.schedule, "ZB-2p")) return section.Stated("name", "zb-h2");
-  section.Stated("name", virtual_stages > 1 ? "interleaved" : "1f1b");
+  const ScheduleWords words = ReadScheduleWords(step.schedule);
+  if (words.kind == ScheduleWords::Kind::kNamed) return section.Stated("name", words.name);
+  const std::string name = virtual_stages > 1 ? "interleaved" : "1f1b";
+  if (words.kind == ScheduleWords::Kind::kMegatron || step.pp == 1) {
+    return section.Stated("name", name);
+  }
+  section.Assumed("name", name, "not stated; Megatron's");
+}
+
+// Degrees that the row leaves blank are 1, which is worth saying where they could be more.
+void NoteBlankDegrees(const MeasuredStep& step, ResolvedStep* resolved) {
+  for (const std::string& column : step.blank_degrees) {
+    if (column == "ep" && step.experts == 0) continue;
+    const std::string key = column == "tp"   ? "tensor"
+                            : column == "pp" ? "pipeline"
+                            : column == "cp" ? "context"
+                                             : "expert";
+    resolved->assumptions.push_back({"parallel." + key, "1", "not stated"});
+  }
 }
 
 // `recompute` of the row in a run file's words; `open` stands for a blank.
@@ -109,6 +127,16 @@ std::string RecomputeText(const MeasuredStep& step, const std::string& open,
   return assume("full", fmt::format("'{}' is not understood", said));
 }
 
+// The precision column with its first word in capitals: "bf16" as run files write it, too.
+std::string PrecisionWords(const MeasuredStep& step) {
+  std::string said = step.precision;
+  for (std::size_t i = 0; i < said.size() && std::isalnum(static_cast<unsigned char>(said[i])) != 0;
+       ++i) {
+    said[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(said[i])));
+  }
+  return said;
+}
+
 // llm-foundry's first tables are in this mode of Composer, the later ones in DEFAULT.
 bool IsPure(const MeasuredStep& step) { return Contains(step.overlap, "mode PURE"); }
 
@@ -118,8 +146,10 @@ void WriteTraining(const MeasuredStep& step, const SoftwareStack& stack, const s
   section.Stated("sequence_length", step.seq_len);
   section.Stated("micro_batch", step.mbs);
   section.Stated("global_batch", step.gbs);
-  if (StartsWith(step.precision, "FP8") && !Contains(step.precision, "CS") &&
-      !Contains(step.precision, "MX")) {
+  if (step.precision.empty()) {
+    section.Assumed("precision", recipe, "not stated");
+  } else if (const std::string words = PrecisionWords(step);
+             StartsWith(words, "FP8") && !Contains(words, "CS") && !Contains(words, "MX")) {
     section.Assumed("precision", recipe, fmt::format("'{}' in {}", step.precision, stack.name));
   } else {
     section.Stated("precision", recipe);
@@ -158,7 +188,10 @@ std::string EvenLayout(int layers, int modules, int stages) {
 }
 
 void WriteLayout(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
-  const int stages = step.pp * virtual_stages;
+  const schedules::ScheduleEntry* named =
+      schedules::FindSchedule(ReadScheduleWords(step.schedule).name);
+  const bool copies = named != nullptr && named->placement == schedules::Placement::kBidirectional;
+  const int stages = step.pp * (copies ? 1 : virtual_stages);
   if (stages == 1) return;
   const bool even = step.layers % stages == 0;
   if (even && step.mtp_layers == 0) return;
@@ -250,6 +283,9 @@ std::string ReasonToSkip(const MeasuredStep& step) {
   if (step.layers == 0 || step.hidden == 0 || step.heads == 0 || step.vocab == 0) {
     return "the model's dimensions are incomplete";
   }
+  if (step.experts > 0 && step.topk == 0) {
+    return "experts are stated, but not how many a token takes (topk)";
+  }
   if (step.seq_len == 0 || step.mbs == 0 || step.gbs == 0 || step.gpus == 0) {
     return "sequence length, batch or number of GPUs is not stated";
   }
@@ -260,11 +296,7 @@ std::string ReasonToSkip(const MeasuredStep& step) {
 }
 
 std::string RecipeOf(const MeasuredStep& step, const SoftwareStack& stack) {
-  std::string said = step.precision;  // "bf16" as run files write it, too
-  for (std::size_t i = 0; i < said.size() && std::isalnum(static_cast<unsigned char>(said[i])) != 0;
-       ++i) {
-    said[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(said[i])));
-  }
+  const std::string said = PrecisionWords(step);
   if (said.empty() || StartsWith(said, "BF16")) return "bf16";
   if (StartsWith(said, "FP16")) return "fp16";
   if (StartsWith(said, "FP32")) return "fp32";
@@ -302,6 +334,10 @@ const MeasuredStep* StepResolver::SisterWithVirtualStages(const MeasuredStep& st
 int StepResolver::VirtualStagesOf(const MeasuredStep& step, ResolvedStep* resolved) const {
   if (step.pp == 1) return 1;
   if (step.vp > 0) return step.vp;
+  const ScheduleWords words = ReadScheduleWords(step.schedule);
+  if (words.kind == ScheduleWords::Kind::kNamed) {
+    return schedules::FindSchedule(words.name)->default_virtual_stages;
+  }
   const auto assume = [&](int value, const std::string& reason) {
     resolved->assumptions.push_back({"parallel.virtual_stages", fmt::format("{}", value), reason});
     return value;
@@ -341,6 +377,10 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
   if (!hardware) return tl::unexpected(hardware.error());
   const std::string recipe = RecipeOf(step, *stack);
   if (recipe.empty()) return Error(fmt::format("precision '{}' is not known", step.precision));
+  if (step.pp > 1 && ReadScheduleWords(step.schedule).kind == ScheduleWords::Kind::kUnknown) {
+    return Error(
+        fmt::format("schedule '{}' is not known; `quadrille schedules` lists them", step.schedule));
+  }
 
   ResolvedStep resolved;
   resolved.stack = stack->name;
@@ -353,6 +393,7 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
   LimitNvlinkDomain(step, &resolved);
   resolved.run_text += fmt::format("stack: {}\n", stack->name);
   const int virtual_stages = VirtualStagesOf(step, &resolved);
+  NoteBlankDegrees(step, &resolved);
   WriteParallel(step, virtual_stages, &resolved);
   WriteSchedule(step, virtual_stages, &resolved);
   WriteTraining(step, *stack, recipe, recompute, &resolved);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <vector>
 
 #include "sim/base/parallel_for.h"
 #include "sim/scenario/software_stack.h"
@@ -56,6 +58,15 @@ void Uncalibrate(scenario::Scenario* scenario) {
   }
 }
 
+// A blank `etp` that the software stack does not settle either.
+void NoteBlankExpertTensor(const MeasuredStep& step, StepOutcome* outcome) {
+  if (step.experts == 0 || step.etp > 0 || step.tp == 1) return;
+  const bool settled =
+      std::any_of(outcome->assumptions.begin(), outcome->assumptions.end(),
+                  [](const scenario::Assumption& a) { return a.key == "parallel.expert_tensor"; });
+  if (!settled) outcome->assumptions.push_back({"parallel.expert_tensor", "1", "not stated"});
+}
+
 // Resolves, loads and simulates one row with `recompute` in place of a blank. True when the outcome
 // is final: it fits, or it failed.
 bool Try(const StepResolver& resolver, const StepValidationOptions& options,
@@ -80,6 +91,7 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
     return true;
   }
   for (const scenario::Assumption& a : scenario->assumptions) outcome->assumptions.push_back(a);
+  NoteBlankExpertTensor(step, outcome);
   if (options.uncalibrated) Uncalibrate(&*scenario);
   const Result<simulate::Simulation> simulation = simulate::Simulate(*scenario, {});
   if (!simulation) {
@@ -147,9 +159,12 @@ void ValidateStep(const StepResolver& resolver, const StepValidationOptions& opt
 
 // Everything of a row but its scale: one recipe measured on ever more GPUs.
 std::string SeriesOf(const MeasuredStep& s) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.source_id, s.framework,
-                     s.release, s.model, s.layers, s.gpu, s.interconnect, s.precision, s.seq_len,
-                     s.tp, s.pp, s.vp, s.cp, s.ep, s.mbs);
+  std::string precision = s.precision;
+  for (char& c : precision) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", s.source_id,
+                     s.framework, s.release, s.stack, s.model, s.layers, s.gpu, s.interconnect,
+                     precision, s.seq_len, s.tp, s.pp, s.vp, s.cp, s.ep, s.etp, s.mbs, s.zero_stage,
+                     s.dist_opt, s.schedule);
 }
 
 // A recipe keeps its recomputation over a scaling series, though its larger jobs, whose state is
@@ -174,6 +189,8 @@ void AlignSeries(const StepResolver& resolver, const StepValidationOptions& opti
     StepOutcome aligned;
     aligned.step = lower[i]->step;
     ValidateStep(resolver, options, neediest.at(SeriesOf(*aligned.step)), &aligned);
+    std::erase_if(aligned.assumptions,
+                  [](const scenario::Assumption& a) { return a.key == "training.recompute"; });
     aligned.assumptions.push_back({"training.recompute", kRecomputeLadder[aligned.rung],
                                    "as the jobs of the same series that need the most"});
     *lower[i] = std::move(aligned);
