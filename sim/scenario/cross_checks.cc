@@ -312,13 +312,6 @@ void CheckByModules(Findings* findings, const Scenario& s) {
   const compute::ComputeOptions options{.fidelity = s.compute_fidelity,
                                         .attention = s.execution.attention,
                                         .recipe = s.execution.recipe};
-  if (s.compute_fidelity == compute::Fidelity::kTable ||
-      s.compute_fidelity == compute::Fidelity::kExact) {
-    findings->ErrorAt("kernels.fidelity",
-                      fmt::format("{} needs a table of measured kernels, and a run has none; use "
-                                  "analytic",
-                                  NameOf(s.compute_fidelity, kComputeFidelities)));
-  }
   for (const Diagnostic& problem : compute::CheckKernels(s.gpu, s.efficiency, options)) {
     findings->ErrorAt("kernels.attention", problem.message);
   }

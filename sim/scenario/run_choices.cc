@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "sim/scenario/default_sends.h"
 #include "sim/scenario/names.h"
@@ -92,9 +93,43 @@ void LoadDistributed(MapReader& reader, Scenario* scenario) {
   }
 }
 
+// Reads the GEMMs that were measured on the run's GPU, for the fidelities that use them.
+void LoadGemmTable(MapReader& reader, const std::string& directory, Scenario* scenario) {
+  compute::Fidelity& fidelity = scenario->compute_fidelity;
+  const bool uses_table =
+      fidelity == compute::Fidelity::kTable || fidelity == compute::Fidelity::kExact;
+  const bool given = reader.Has("fidelity");
+  if (!reader.Read("gemm_table", &scenario->gemm_table)) {
+    if (!uses_table) return;
+    return reader.Error("fidelity", fmt::format("{} needs gemm_table, a CSV file of measured GEMMs",
+                                                NameOf(fidelity, kComputeFidelities)));
+  }
+  if (given && !uses_table) {
+    return reader.Error("gemm_table", fmt::format("fidelity {} reads no table; table and exact do",
+                                                  NameOf(fidelity, kComputeFidelities)));
+  }
+  const std::filesystem::path path(scenario->gemm_table);
+  if (path.is_relative()) scenario->gemm_table = (directory / path).lexically_normal().string();
+  auto measured = compute::ReadMeasuredGemms(scenario->gemm_table, scenario->gpu.name);
+  if (!measured) {
+    reader.findings().Fail(reader.PathOf("gemm_table"));
+    for (Diagnostic& problem : measured.error()) reader.findings().Error(std::move(problem));
+    return;
+  }
+  if (measured->empty()) {
+    return reader.Error("gemm_table", fmt::format("{} has no row of {} (column gpu)",
+                                                  scenario->gemm_table, scenario->gpu.name));
+  }
+  scenario->measured_gemms = std::move(*measured);
+  if (given) return;
+  fidelity = compute::Fidelity::kExact;
+  Default(reader, "fidelity", "exact",
+          "a shape of the table takes its measured time, others what its neighbours correct");
+}
+
 }  // namespace
 
-void LoadKernels(MapReader reader, Scenario* scenario) {
+void LoadKernels(MapReader reader, const std::string& directory, Scenario* scenario) {
   model::ExecutionConfig& execution = scenario->execution;
   execution.attention = DefaultAttention(scenario->gpu.architecture);
   reader.ReadName("attention", &execution.attention, kAttentionBackends);
@@ -103,9 +138,13 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
               {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
   reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
+  LoadGemmTable(reader, directory, scenario);
   reader.Read("gradient_placeholders", &execution.gradient_placeholders);
   if (reader.Read("time_factor", &scenario->kernel_time_factor, {0.1, 10.0})) {
     SlowKernels(scenario->kernel_time_factor, scenario);
+    for (compute::MeasuredGemm& gemm : scenario->measured_gemms) {
+      gemm.time = FromSeconds(ToSeconds(gemm.time) * scenario->kernel_time_factor);
+    }
   }
   Default(reader, "attention", NameOf(execution.attention, kAttentionBackends),
           "the usual kernel of this GPU's generation");
@@ -114,7 +153,9 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   }
   Default(reader, "fusions", "megatron-2026",
           "Megatron-Core with Transformer Engine of 2024 and later");
-  Default(reader, "fidelity", "analytic", "tile and wave model with fitted constants");
+  if (scenario->measured_gemms.empty()) {
+    Default(reader, "fidelity", "analytic", "tile and wave model with fitted constants");
+  }
   reader.Finish();
 }
 

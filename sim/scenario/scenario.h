@@ -60,6 +60,8 @@ struct Scenario {
   program::OverlapOptions overlap;
   program::HostOptions host;
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
+  std::string gemm_table;                             // path of a CSV file of measured GEMMs
+  std::vector<compute::MeasuredGemm> measured_gemms;  // of it, those of this GPU
   double kernel_time_factor = 1.0;  // of every kernel; `efficiency` has it already
   network::NetworkOptions network;
   std::vector<runtime::Perturbation> perturbations;

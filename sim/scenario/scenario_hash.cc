@@ -375,6 +375,9 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
   }
   QUADRILLE_DUMP(dump, "", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
                  scenario.kernel_time_factor, scenario.seed);
+  for (const auto& [m, n, k, layout, type, time] : scenario.measured_gemms) {
+    QUADRILLE_DUMP(dump, "measured_gemm", m, n, k, layout, type, time);
+  }
 }
 
 void DumpReliability(Dump& dump, const reliability::ReliabilitySpec& spec) {

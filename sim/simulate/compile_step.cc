@@ -73,6 +73,7 @@ compute::ComputeOptions ComputeOptionsOf(const Scenario& scenario) {
   compute.attention = scenario.execution.attention;
   compute.recipe = scenario.execution.recipe;
   compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
+  compute.measured = scenario.measured_gemms;
   return compute;
 }
 

@@ -270,6 +270,37 @@ TEST(OrderFile, IsReadCheckedAndKept) {
   EXPECT_NE(problems.find(file + ": rank 0: B0.0 is missing"), std::string::npos) << problems;
 }
 
+TEST(GemmTable, HoldsTheRowsOfTheRunsGpuAndIsTakenExactlyUnlessSaidOtherwise) {
+  const std::string file = testing::TempDir() + "/gemms-" + std::to_string(getpid()) + ".csv";
+  std::ofstream(file) << "gpu,dtype,m,n,k,time_us\nplain,bf16,1,2,3,4.5\nother,bf16,1,2,3,9\n";
+  const std::string table = "kernels.gemm_table=" + file;
+  const Scenario s = LoadWith({table});
+  ASSERT_EQ(s.measured_gemms.size(), 1u);
+  EXPECT_EQ(s.measured_gemms[0].time, std::chrono::nanoseconds(4500));
+  EXPECT_EQ(s.compute_fidelity, compute::Fidelity::kExact);
+  EXPECT_TRUE(Assumes(s, "kernels.fidelity", "exact"));
+  EXPECT_NE(s.hash, LoadWith({}).hash);
+  const Scenario slowed = LoadWith({table, "kernels.fidelity=table", "kernels.time_factor=2"});
+  EXPECT_EQ(slowed.compute_fidelity, compute::Fidelity::kTable);
+  EXPECT_EQ(slowed.measured_gemms[0].time, std::chrono::nanoseconds(9000));
+}
+
+TEST(GemmTable, IsRefusedWhereItCannotServe) {
+  const std::string file = testing::TempDir() + "/gemms-" + std::to_string(getpid()) + ".csv";
+  std::ofstream(file) << "gpu,dtype,m,n,k,time_us\nother,bf16,1,2,3,9\n";
+  const std::string table = "kernels.gemm_table=" + file;
+  EXPECT_NE(ProblemsWith({table}).find(" has no row of plain (column gpu)"), std::string::npos);
+  EXPECT_NE(ProblemsWith({table, "kernels.fidelity=analytic"})
+                .find("kernels.gemm_table: fidelity analytic reads no table; table and exact do"),
+            std::string::npos);
+  std::ofstream(file) << "gpu,dtype,m,n,k,time_us\nplain,bf16,1,2,x,9\n";
+  EXPECT_NE(ProblemsWith({table}).find(file + ":2:16: k 'x' is not a positive integer"),
+            std::string::npos)
+      << ProblemsWith({table});
+  EXPECT_NE(ProblemsWith({"kernels.gemm_table=/nowhere.csv"}).find("/nowhere.csv: cannot be read"),
+            std::string::npos);
+}
+
 TEST(Lookup, FilesBesideTheRunComeBeforeTheSearchPathAndThatBeforeTheShippedOnes) {
   const std::string root = testing::TempDir() + "/lookup-" + std::to_string(getpid());
   const auto write = [&](const std::string& path, int layers) {

@@ -2,7 +2,10 @@
 #include "sim/simulate/simulate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <fstream>
 #include <map>
 
 #include "scenario_run.h"
@@ -16,6 +19,31 @@ const char* const kBf16 = "llama3-405b-1024xh100-bf16";
 // The reference layout on 128 GPUs, one replica of eight microbatches.
 std::vector<std::string> OneReplica() {
   return {"nodes=32", "parallel.data=2", "training.global_batch=16", "training.microbatches=8"};
+}
+
+// 16 layers of a middle stage, 8 microbatches, one product fc1 each in the forward pass. The other
+// forward products are in the table, too, as a neighbour's measurement would correct them.
+TEST(Simulate, AMeasuredGemmTakesItsMeasuredTimeWhereverItsShapeOccurs) {
+  const std::string file = testing::TempDir() + "/gemms-" + std::to_string(::getpid()) + ".csv";
+  const auto compute_of_a_middle_stage = [&](const std::string& microseconds) {
+    std::ofstream(file) << "gpu,dtype,m,n,k,time_us\n"
+                           "h100-sxm,bf16,4096,2304,16384,480\n"
+                           "h100-sxm,bf16,4096,16384,2048,420\n"
+                           "h100-sxm,bf16,4096,16384,6656,1260\n"
+                           "h100-sxm,bf16,4096,13312,16384,"
+                        << microseconds << "\n";
+    std::vector<std::string> overrides = OneReplica();
+    for (const char* more :
+         {"network.fidelity=ideal", "network.interference=false", "overlap.tensor_parallel=none"}) {
+      overrides.emplace_back(more);
+    }
+    overrides.push_back("kernels.gemm_table=" + file);
+    const Simulation simulation = SimulateShipped(kBf16, overrides);
+    return simulation.report.stages[3]
+        .states[static_cast<std::size_t>(program::RankState::kCompute)];
+  };
+  EXPECT_EQ(compute_of_a_middle_stage("2501") - compute_of_a_middle_stage("2500"),
+            std::chrono::microseconds(16 * 8));
 }
 
 TEST(Simulate, FoldedAndUnfoldedRunsOfTheReferenceLayoutAgree) {

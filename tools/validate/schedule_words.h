@@ -18,8 +18,8 @@ struct ScheduleWords {
   std::string name;  // kNamed
 };
 
-// Reads names of this program ("zb-h1"), of Megatron's and the zero-bubble papers' tables ("1F1B-I",
-// "ZB-1p"), in any case, with whatever follows in words.
+// Reads names of this program ("zb-h1"), of Megatron's and the zero-bubble papers' tables
+// ("1F1B-I", "ZB-1p"), in any case, with whatever follows in words.
 [[nodiscard]] ScheduleWords ReadScheduleWords(std::string_view cell);
 
 }  // namespace quadrille::tools
