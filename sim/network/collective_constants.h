@@ -4,7 +4,8 @@
 // The law of one collective is t(X) = alpha + X / B + gamma sqrt(X), with X the bus-normalised
 // bytes (nccl-tests' PERFORMANCE.md): X = S x 2(n-1)/n for all-reduce, S x (n-1)/n for all-gather,
 // reduce-scatter and all-to-all, S for send/receive. The square root is the ramp of a pipelined
-// chain: with the best chunk size, alpha + X/B + 2 sqrt(a X depth / B).
+// chain: with the best chunk size, alpha + X/B + 2 sqrt(a X depth / B). Where the best chunk would
+// be larger than its buffer the ramp stays as it is: gamma sqrt(min(X, ramp_ends_at)).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct CollectiveConstants {
   Law nvlink_reduce_scatter;
   Law nvlink_all_to_all;
   Law nvlink_send_receive;
+  Bytes ramp_ends_at;                 // X from which no ramp grows any more; zero: never
   std::int32_t calibrated_group = 8;  // ranks at which the NVLink laws were measured
   // B of rings over 2, 3, 4 ... ranks of a domain where it differs from the laws' (which ring fits
   // a part of a hybrid cube mesh; pairs on A100). Ranks beyond the list follow the laws.
@@ -50,6 +52,8 @@ struct CollectiveConstants {
   Duration host_latency{0};
   Duration network_latency{0};
   Duration network_gamma_per_sqrt_megabyte{0};  // likewise, of the ramp across the network
+  // The least that anything across the network takes (TCPX: a millisecond up to tens of megabytes).
+  Duration network_minimum{0};
   // The most that one domain sends or receives, where a collective does not drive all NICs of a
   // rack; zero: all.
   BytesPerSecond domain_network_limit;
@@ -63,6 +67,8 @@ struct CollectiveConstants {
   double ring_nic_efficiency = 0.96;
   // Other algorithms across nodes.
   Duration tree_inter_step{0};  // per level of a double binary tree
+  // Ramp that each level of the tree adds, twice where domains pass on two children's chunks.
+  Duration tree_gamma_per_level{0};
   double tree_nic_efficiency = 0.92;
   double all_to_all_nic_efficiency = 0.95;
   // Per peer of an all-to-all across nodes (aliyun/SimAI:astra-sim-alibabacloud/inputs/ratio/

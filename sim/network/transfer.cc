@@ -13,13 +13,22 @@
 //                               Within the node the tree goes through the NVSwitch where it reduces
 //                               (NVLS tree), else along a chain. The ramp of the one-node law grows
 //                               as the square root of the latency, the time a pipeline needs to
-//                               fill; NICs that are the bottleneck hide it, so that t = alpha +
-//                               max(gamma sqrt(X) + X / B of the node, X / B of the NICs). A site's
-//                               own network ramp comes on top.
+//                               fill. NICs that are the bottleneck hide half of it (below). A
+//                               site's own network ramp comes on top.
 //   all-to-all                  The slower of what stays in the node and what leaves it (PXN
 //                               aggregates per rail); every peer costs its own message.
 //   send/receive                NCCL's point-to-point law, far from line rate. Within a node it may
 //                               have a cliff: few channels, hence slow, below a size.
+//
+// The ramp ends. gamma sqrt(X) is the time of a pipeline whose chunks grow as sqrt(X); no chunk
+// exceeds its buffer, and from there on the fill stays as it is. In every published table that goes
+// far enough, the time beyond X / B stops growing between 100 MB and 1 GB (8 H100: 16, 39, 80, 135,
+// 121, 116 us at X of 0, 7, 117, 470, 1879, 7516 MB, NVIDIA/dgxc-benchmarking:nccl/README.md).
+//
+// With the best chunk the ramp is in equal parts the fill of the pipeline and what its chunks cost
+// one after the other. The second part belongs to the stage that handles them: where the NICs are
+// slower than the node, t = alpha + ramp / 2 + max(X / B of the NICs, ramp / 2 + X / B of the
+// node).
 //
 // Whether the NVSwitch reduces is read off the laws: an all-reduce that runs as a ring is a
 // reduce-scatter followed by an all-gather, so its bus bandwidth cannot be markedly above theirs.
@@ -46,7 +55,7 @@ namespace {
 using model::CollectiveKind;
 
 constexpr std::int32_t kNvlsMinimumRanks = 5;  // NCCL uses NVLS only above 4 ranks of a node
-// All-reduce over reduce-scatter bandwidth from which it cannot be a ring (H100 497 / 370, B200 870
+// All-reduce over reduce-scatter bandwidth from which it cannot be a ring (H100 479 / 370, B200 847
 // / 720; a ring measures 1).
 constexpr double kInSwitchBandwidthRatio = 1.1;
 // Chain trees have fewer channels than rings: on Ampere 8 x 23.6 against 24 x 10 GB/s
@@ -58,14 +67,28 @@ constexpr double kRingAllReduceLatency = 1.4;
 
 Duration Times(Duration step, std::int64_t count) { return step * count; }
 
-// gamma sqrt(X / 1 MB).
-Duration Ramp(Duration gamma, Bytes work) {
-  return quadrille::Scale(gamma, std::sqrt(static_cast<double>(work.value()) * 1e-6));
+// X, and the part of it with which the ramp still grows.
+struct Work {
+  Bytes bytes;
+  Bytes ramped;
+};
+
+Work WorkOf(Bytes bytes, const CollectiveConstants& c) {
+  return {bytes, c.ramp_ends_at.value() > 0 ? std::min(bytes, c.ramp_ends_at) : bytes};
 }
 
-std::int32_t FloorLog2(std::int32_t x) {
-  return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(x))) - 1;
+// gamma sqrt(X / 1 MB).
+Duration Ramp(Duration gamma, Bytes ramped) {
+  return quadrille::Scale(gamma, std::sqrt(static_cast<double>(ramped.value()) * 1e-6));
 }
+
+// Edges from the root of NCCL's binary tree to its farthest leaf: ceil(log2(nodes)).
+std::int32_t TreeLevels(std::int32_t nodes) {
+  return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(nodes - 1)));
+}
+
+// Bytes that leave a domain in a double tree, in units of S.
+double BytesOut(const GroupPlacement& p) { return p.nodes == 2 ? 1.0 : 2.0; }
 
 // Latency, ramp and B of one algorithm, and what it puts on the ports per byte of X.
 struct Path {
@@ -87,14 +110,12 @@ bool HasNicStage(const Path& path) {
 BytesPerSecond Cap(const Path& path) { return std::min(path.bandwidth, path.nic_bandwidth); }
 
 // The whole of a transfer alone.
-Duration Alone(const Path& path, Bytes work) {
-  const Duration ramped = Ramp(path.gamma, work) + work / path.bandwidth;
-  return std::max(Duration(0), path.alpha) + Ramp(path.network_gamma, work) +
-         std::max(ramped, work / path.nic_bandwidth);
+Duration Alone(const Path& path, Work work) {
+  const Duration ramp = Ramp(path.gamma, work.ramped);
+  const Duration fill = ramp / 2;
+  return std::max(Duration(0), path.alpha) + Ramp(path.network_gamma, work.ramped) + fill +
+         std::max(ramp - fill + work.bytes / path.bandwidth, work.bytes / path.nic_bandwidth);
 }
-
-// Time in which nothing moves, such that latency + X / cap is the whole.
-Duration Latency(const Path& path, Bytes work) { return Alone(path, work) - work / Cap(path); }
 
 Path FromLaw(const Law& law) {
   return {.alpha = law.alpha,
@@ -138,22 +159,18 @@ Path NvlinkAllReduce(std::int32_t n, const CollectiveConstants& c) {
 }
 
 // Below the cliff the slow rate; above it full rate, but never sooner than the largest slow one.
-Path NvlinkSendReceive(Bytes work, const CollectiveConstants& c) {
+Path NvlinkSendReceive(Work work, const CollectiveConstants& c) {
   Path path = FromLaw(c.nvlink_send_receive);
   const Bytes cliff = c.nvlink_send_receive_slow_below;
   if (cliff.value() == 0) return path;
-  if (work <= cliff) {
-    path.bandwidth = c.nvlink_send_receive_slow;
-    return path;
-  }
-  const Duration at_cliff =
-      path.alpha + Ramp(path.gamma, cliff) + cliff / c.nvlink_send_receive_slow;
-  const Duration fast = path.alpha + Ramp(path.gamma, work) + work / path.bandwidth;
-  path.alpha += std::max(Duration(0), at_cliff - fast);
+  Path slow = path;
+  slow.bandwidth = c.nvlink_send_receive_slow;
+  if (work.bytes <= cliff) return slow;
+  path.alpha += std::max(Duration(0), Alone(slow, WorkOf(cliff, c)) - Alone(path, work));
   return path;
 }
 
-Path NvlinkPath(const TransferShape& shape, std::int32_t n, Bytes work,
+Path NvlinkPath(const TransferShape& shape, std::int32_t n, Work work,
                 const CollectiveConstants& c) {
   if (shape.userbuffers) return FromLaw(c.userbuffers);
   switch (shape.collective.kind) {
@@ -174,6 +191,13 @@ BytesPerSecond DomainNics(const GroupPlacement& p, const CollectiveConstants& c,
   return c.domain_network_limit.value() > 0.0 ? std::min(nics, c.domain_network_limit) : nics;
 }
 
+// What the levels of an all-reduce's tree add to the ramp. A chunk waits on every level for the
+// whole of itself, and for twice as long where its domain passes on those of two others. A ring,
+// which goes through no fewer domains, pays as much.
+Duration AllReduceRamp(const GroupPlacement& p, const CollectiveConstants& c) {
+  return quadrille::Scale(c.tree_gamma_per_level, TreeLevels(p.nodes) * BytesOut(p));
+}
+
 Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveConstants& c,
               const PortCapacities& ports) {
   Path path;
@@ -183,6 +207,7 @@ Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveCons
                (rounds == 1 ? steps : quadrille::Scale(steps, kRingAllReduceLatency));
   path.gamma = c.ring_gamma_per_sqrt_megabyte;
   path.bandwidth = DomainNics(p, c, ports) * c.ring_nic_efficiency;
+  if (rounds == 2) path.network_gamma = AllReduceRamp(p, c);
   path.nvlink_load = p.ranks_per_node > 1 ? 1.0 : 0.0;
   path.nic_load = 1.0 / p.ranks_per_node;
   if (p.ranks_per_node > 1) {
@@ -194,8 +219,8 @@ Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveCons
 // Double binary tree over the domains.
 Path TreePath(const GroupPlacement& p, const CollectiveConstants& c, const PortCapacities& ports) {
   const double factor = BusFactor(CollectiveKind::kAllReduce, p.ranks);
-  const double sent = p.nodes == 2 ? 1.0 : 2.0;  // bytes that leave a domain, in units of S
-  const Duration across = Times(c.tree_inter_step, std::int64_t{2} * FloorLog2(p.nodes));
+  const double sent = BytesOut(p);
+  const Duration across = Times(c.tree_inter_step, std::int64_t{2} * TreeLevels(p.nodes));
   Path path;
   path.nic_load = sent / (p.ranks_per_node * factor);
   path.nic_bandwidth = DomainNics(p, c, ports) * (c.tree_nic_efficiency * factor / sent);
@@ -217,6 +242,7 @@ Path TreePath(const GroupPlacement& p, const CollectiveConstants& c, const PortC
       inside.gamma,
       std::sqrt(static_cast<double>(path.alpha.count()) /
                 static_cast<double>(std::max<std::int64_t>(1, inside.alpha.count()))));
+  path.network_gamma = AllReduceRamp(p, c);
   path.alpha += c.network_latency;
   return path;
 }
@@ -267,7 +293,7 @@ Path Within(Path path, const PortCapacities& ports) {
   return path;
 }
 
-Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Bytes work,
+Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Work work,
                  const CollectiveConstants& c, const PortCapacities& ports, bool ideal) {
   switch (shape.collective.kind) {
     case CollectiveKind::kAllReduce: {
@@ -327,17 +353,22 @@ TransferCost CostOf(const TransferShape& shape, const GroupPlacement& placement,
   cost.work = quadrille::Scale(shape.collective.bytes, factor);
   if (placement.ranks == 1 || cost.work.value() == 0) return cost;
   const bool ideal = fidelity == Fidelity::kIdeal;
-  Path path = placement.nodes == 1
-                  ? NvlinkPath(shape, placement.ranks, cost.work, constants)
-                  : NetworkPath(shape, placement, cost.work, constants, ports, ideal);
+  const Work work = WorkOf(cost.work, constants);
+  Path path = placement.nodes == 1 ? NvlinkPath(shape, placement.ranks, work, constants)
+                                   : NetworkPath(shape, placement, work, constants, ports, ideal);
   path.alpha += constants.host_latency;
-  if (placement.nodes > 1) path.network_gamma = constants.network_gamma_per_sqrt_megabyte;
+  if (placement.nodes > 1) path.network_gamma += constants.network_gamma_per_sqrt_megabyte;
   const BytesPerSecond bound = PortBound(path, ports);
   QUADRILLE_CHECK(path.bandwidth.value() > 0.0, "no bandwidth for collective kind {} over {} nodes",
                   static_cast<int>(shape.collective.kind), placement.nodes);
   path = Within(path, ports);
   cost.cap = ideal ? OnRateGrid(bound) : Cap(path);
-  cost.latency = ideal ? Duration(0) : Latency(path, cost.work);
+  if (!ideal) {
+    // Time in which nothing moves, such that latency + X / cap is the whole.
+    Duration alone = Alone(path, work);
+    if (placement.nodes > 1) alone = std::max(alone, constants.network_minimum);
+    cost.latency = alone - cost.work / cost.cap;
+  }
   cost.nvlink_load = path.nvlink_load;
   cost.nic_load = path.nic_load;
   if (shape.time_scale != 1.0) {

@@ -42,6 +42,7 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   LoadLaw(reader, "nvlink_reduce_scatter", &constants->nvlink_reduce_scatter, &notes);
   LoadLaw(reader, "nvlink_all_to_all", &constants->nvlink_all_to_all, &notes);
   LoadLaw(reader, "nvlink_send_receive", &constants->nvlink_send_receive, &notes);
+  ReadSourced(reader, "ramp_ends_at", &constants->ramp_ends_at, &notes);
   ReadSourced(reader, "calibrated_group", &constants->calibrated_group, &notes,
               Range<std::int32_t>{1, 4096});
   ReadSourced(reader, "ring_bandwidth_by_ranks", &constants->ring_bandwidth_by_ranks, &notes);
@@ -53,6 +54,7 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   ReadSourced(reader, "network_latency", &constants->network_latency, &notes, kLatency);
   ReadSourced(reader, "network_gamma_per_sqrt_megabyte",
               &constants->network_gamma_per_sqrt_megabyte, &notes, kLatency);
+  ReadSourced(reader, "network_minimum", &constants->network_minimum, &notes, kLatency);
   ReadSourced(reader, "domain_network_limit", &constants->domain_network_limit, &notes);
   ReadSourced(reader, "ring_base", &constants->ring_base, &notes, kLatency);
   ReadSourced(reader, "ring_intra_step", &constants->ring_intra_step, &notes, kLatency);
@@ -61,6 +63,7 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
               &notes, kLatency);
   ReadSourced(reader, "ring_nic_efficiency", &constants->ring_nic_efficiency, &notes, kEfficiency);
   ReadSourced(reader, "tree_inter_step", &constants->tree_inter_step, &notes, kLatency);
+  ReadSourced(reader, "tree_gamma_per_level", &constants->tree_gamma_per_level, &notes, kLatency);
   ReadSourced(reader, "tree_nic_efficiency", &constants->tree_nic_efficiency, &notes, kEfficiency);
   ReadSourced(reader, "all_to_all_nic_efficiency", &constants->all_to_all_nic_efficiency, &notes,
               kEfficiency);

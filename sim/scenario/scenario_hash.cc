@@ -237,13 +237,13 @@ void DumpFootprint(Dump& dump, std::string_view key, const network::Footprint& f
 
 void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) {
   dump.Section("collectives");
-  const auto& [name, all_reduce, all_gather, reduce_scatter, all_to_all, send_receive,
+  const auto& [name, all_reduce, all_gather, reduce_scatter, all_to_all, send_receive, ramp_ends_at,
                calibrated_group, ring_bandwidths, slow_bandwidth, slow_below, host_latency,
-               network_latency, network_gamma, domain_limit, ring_base, ring_intra_step,
-               ring_inter_step, ring_gamma, ring_efficiency, tree_step, tree_efficiency,
-               all_to_all_efficiency, all_to_all_peer, network_send_receive, spine_hop, userbuffers,
-               nvlink_footprint, network_footprint, send_receive_footprint, all_to_all_footprint,
-               sources] = constants;
+               network_latency, network_gamma, network_minimum, domain_limit, ring_base,
+               ring_intra_step, ring_inter_step, ring_gamma, ring_efficiency, tree_step, tree_gamma,
+               tree_efficiency, all_to_all_efficiency, all_to_all_peer, network_send_receive,
+               spine_hop, userbuffers, nvlink_footprint, network_footprint, send_receive_footprint,
+               all_to_all_footprint, sources] = constants;
   (void)name;
   (void)sources;
   DumpLaw(dump, "nvlink_all_reduce", all_reduce);
@@ -254,10 +254,11 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   for (BytesPerSecond bandwidth : ring_bandwidths)
     QUADRILLE_DUMP(dump, "ring_bandwidth", bandwidth);
   QUADRILLE_DUMP(dump, "", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
-                 domain_limit, all_to_all_peer);
+                 domain_limit, all_to_all_peer, ramp_ends_at, network_minimum);
   QUADRILLE_DUMP(dump, "ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step,
                  ring_gamma, ring_efficiency);
-  QUADRILLE_DUMP(dump, "tree", tree_step, tree_efficiency, all_to_all_efficiency, spine_hop);
+  QUADRILLE_DUMP(dump, "tree", tree_step, tree_gamma, tree_efficiency, all_to_all_efficiency,
+                 spine_hop);
   DumpLaw(dump, "network_send_receive", network_send_receive);
   DumpLaw(dump, "userbuffers", userbuffers);
   DumpFootprint(dump, "nvlink_collective", nvlink_footprint);

@@ -101,9 +101,10 @@ void ScaleNics(Scenario& s, double factor) {
 
 void ScaleNetworkLatency(Scenario& s, double factor) {
   network::CollectiveConstants& c = s.collectives;
-  for (Duration* latency : {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte,
-                            &c.tree_inter_step, &c.all_to_all_peer, &c.network_latency,
-                            &c.network_gamma_per_sqrt_megabyte, &c.point_to_point_spine_hop}) {
+  for (Duration* latency :
+       {&c.ring_base, &c.ring_inter_step, &c.ring_gamma_per_sqrt_megabyte, &c.tree_inter_step,
+        &c.all_to_all_peer, &c.network_latency, &c.network_gamma_per_sqrt_megabyte,
+        &c.network_minimum, &c.tree_gamma_per_level, &c.point_to_point_spine_hop}) {
     Hasten(*latency, factor);
   }
   HastenLatency(c.network_send_receive, factor);

@@ -61,6 +61,9 @@ CollectiveConstants RingsOnly() {
   c.domain_network_limit = BytesPerSecond(200e9);
   c.network_latency = Microseconds(100);
   c.host_latency = Microseconds(-5);
+  c.ramp_ends_at = Bytes(80'000'000);
+  c.tree_gamma_per_level = Microseconds(90);
+  c.network_minimum = Microseconds(400);
   return c;
 }
 
@@ -304,7 +307,7 @@ TEST(CostOf, TwoNodesReduceFasterThanTheirNicsWouldAsARing) {
   EXPECT_LT(bus, 490);
 }
 
-TEST(CostOf, TheNicsOfATreeHideTheNodesRampButDoNotSlowItsNvlink) {
+TEST(CostOf, TheNicsOfATreeHideHalfTheNodesRampAndDoNotSlowItsNvlink) {
   // Two B200 nodes: 870 GB/s inside, 8 x 50 GB/s out, of which a tree sends each byte once. While
   // the node is the slower stage its law alone counts, and the wider its NVLink, the sooner.
   CollectiveConstants wide = Hopper();
@@ -321,9 +324,55 @@ TEST(CostOf, TheNicsOfATreeHideTheNodesRampButDoNotSlowItsNvlink) {
   const double gamma = 9e-6 * std::sqrt(alpha / 27e-6);
   const double work = factor * 64e6;
   EXPECT_NEAR(seconds(64'000'000), alpha + gamma * std::sqrt(work * 1e-6) + work / 870e9, 1e-7);
-  // Where the NICs are the slower stage they are all that counts.
+  // Where the NICs are the slower stage, they hide what the node's chunks cost but not its fill.
   const double large = factor * 64e9;
-  EXPECT_NEAR(seconds(64'000'000'000), alpha + large / (400e9 * 0.96 * factor), 1e-4);
+  const double fill = gamma * std::sqrt(large * 1e-6) / 2;
+  EXPECT_NEAR(seconds(64'000'000'000), alpha + fill + large / (400e9 * 0.96 * factor), 1e-7);
+}
+
+TEST(CostOf, TheRampEndsWithTheBufferOfAChunk) {
+  // NVIDIA/dgxc-benchmarking, eight H100: beyond X / B the time is 80 us at 64 MB, 135 at 256 MB
+  // and 116 to 121 us from 1 to 16 GB.
+  CollectiveConstants c = Hopper();
+  c.nvlink_all_reduce = MakeLaw(24, 479, 6.9);
+  c.ramp_ends_at = Bytes(200'000'000);
+  const auto beyond_wire = [&](std::int64_t bytes) {
+    const TransferCost cost = Cost(CollectiveKind::kAllReduce, bytes, Within(8), c);
+    return ToSeconds(cost.latency) * 1e6;
+  };
+  EXPECT_NEAR(beyond_wire(64'000'000), 24 + 6.9 * std::sqrt(112.0), 0.01);
+  EXPECT_NEAR(beyond_wire(256'000'000), 24 + 6.9 * std::sqrt(200.0), 0.01);
+  EXPECT_NEAR(beyond_wire(17'179'869'184), 24 + 6.9 * std::sqrt(200.0), 0.01);
+}
+
+TEST(CostOf, AllReducesFillEveryLevelOfTheTreeOverDomains) {
+  // coreweave/nccl-tests: racks of 72 lose 1.2 ms over two racks, 5 ms over twenty. The tree of 20
+  // domains is five levels deep, and inner domains pass on the chunks of two others.
+  CollectiveConstants c = Hopper();
+  c.tree_gamma_per_level = Microseconds(10);
+  const auto added = [&](CollectiveKind kind, const GroupPlacement& placement) {
+    const Duration more =
+        Cost(kind, 64'000'000, placement, c).alone - Cost(kind, 64'000'000, placement).alone;
+    return ToSeconds(more) * 1e6 / std::sqrt(BusFactor(kind, placement.ranks) * 64.0);
+  };
+  EXPECT_NEAR(added(CollectiveKind::kAllReduce, Across(2, 72)), 10, 1e-3);
+  EXPECT_NEAR(added(CollectiveKind::kAllReduce, Across(20, 72)), 100, 1e-3);
+  EXPECT_NEAR(added(CollectiveKind::kAllReduce, Across(16, 8)), 80, 1e-3);
+  EXPECT_EQ(added(CollectiveKind::kAllReduce, Within(8)), 0.0);
+  EXPECT_EQ(added(CollectiveKind::kAllGather, Across(20, 72)), 0.0);
+}
+
+TEST(CostOf, NothingAcrossASlowTransportIsSoonerThanItsMinimum) {
+  // TCPX (GoogleCloudPlatform/cluster-toolkit): 1.0 ms at 2 and at 8 MB, 1.1 ms at 32 MB, line rate
+  // from 128 MB on; a latency that came on top would not leave room for the bytes of 32 MB.
+  CollectiveConstants c = Hopper();
+  c.network_minimum = Microseconds(1000);
+  for (CollectiveKind kind : kKinds) {
+    EXPECT_EQ(Cost(kind, 1 << 20, Within(8), c).alone, Cost(kind, 1 << 20, Within(8)).alone);
+    EXPECT_NEAR(ToSeconds(Cost(kind, 1 << 20, Across(2, 8), c).alone), 1e-3, 1e-9);
+    EXPECT_EQ(Cost(kind, std::int64_t{1} << 32, Across(2, 8), c).alone,
+              Cost(kind, std::int64_t{1} << 32, Across(2, 8)).alone);
+  }
 }
 
 TEST(CostOf, ManyNodesReduceAtTheirNics) {

@@ -40,6 +40,36 @@ TEST(ValidateCollectives, GivesASiteItsConstantsAndSaysWhatItsClassWouldPredict)
   EXPECT_EQ((*rows)[1].of_class_s, 0.0) << "a site of the class itself";
 }
 
+// GoogleCloudPlatform/cluster-toolkit and dstackai/dstack: TCPX takes a millisecond for little, and
+// one of the two sites reaches a third less than the other.
+TEST(ValidateCollectives, TellsSitesOfOneTransportApart) {
+  const std::string text =
+      "system,gpus,nodes,nic,collective,bytes,time_us\n"
+      "H100 GCP A3-High (GKE),16,2,4x200G TCPX,all_gather,8388608,1007\n"
+      "H100 GCP A3-High (GKE),16,2,4x200G TCPX,all_gather,536870912,7099\n"
+      "H100 GCP A3-High,16,2,4x200G TCPX,all_gather,1073741824,20431\n"
+      "H100 GCP A3-Mega,16,2,8x200G TCPXO,all_reduce,33554432,1060\n"
+      "H100 AWS p5 (EKS NCCL 2.18.5),16,2,32x100G EFA (3.2T),all_reduce,536870912,3608\n";
+  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  for (const IsolatedRow& row : *rows) EXPECT_LT(std::abs(row.error()), 0.06) << row.group;
+  EXPECT_NEAR((*rows)[2].of_class_s, 0.69 * (*rows)[2].predicted_s, 0.02 * (*rows)[2].predicted_s)
+      << "as at the other site";
+}
+
+TEST(ValidateCollectives, GivesTheOnlyGpuOfANodeAWholeNic) {
+  const std::string text =
+      "system,gpus,nodes,nic,collective,bytes,time_us\n"
+      "H100,2,2,1x400G RoCE CX7,sendrecv,1073741824,30000\n"
+      "H100,2,2,8x400G RoCE CX7,sendrecv,1073741824,30000\n"
+      "H100,16,2,4x100G,all_gather,1073741824,30000\n";
+  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  EXPECT_EQ((*rows)[0].predicted_s, (*rows)[1].predicted_s);
+  EXPECT_NEAR((*rows)[0].predicted_s, 1.0737 / 36, 1e-3);
+  EXPECT_NEAR((*rows)[2].predicted_s, 1.0737 * 15 / 16 / (0.96 * 50), 1e-3) << "shared by eight";
+}
+
 TEST(ValidateCollectives, HoldsARingToTheRing) {
   const std::string text =
       "system,gpus,nodes,nic,collective,bytes,time_us\n"

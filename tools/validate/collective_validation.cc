@@ -24,20 +24,26 @@ bool Contains(const std::string& text, std::string_view words) {
 struct SystemRule {
   std::string_view words;
   std::string_view cluster;
-  std::string_view of_class = {};  // the cluster of its GPU class, for a site with its own
+  // For a site with its own: another site of the same transport, else the cluster of its GPU class.
+  std::string_view of_class = {};
 };
 constexpr SystemRule kSystems[] = {
     {"A100-SXM4-8GPU", "vtrain-a100", "dgx-a100-superpod"},
     {"ABCI", "abci-a100", "dgx-a100-superpod"},
     {"AWS p4de", "aws-p4de-a100", "dgx-a100-superpod"},
+    {"AWS p5 (EKS NCCL 2.18", "aws-p5-h100-nccl-2-18", "aws-p5-h100"},
     {"AWS p5 ", "aws-p5-h100", "dgx-h100-superpod"},
     {"AWS p5.48", "aws-p5-h100", "dgx-h100-superpod"},
     {"AWS p6-b200", "aws-p6-b200", "dgx-b200-superpod"},
-    {"A3-High", "gcp-a3-high-h100", "dgx-h100-superpod"},
+    {"A3-High (GKE)", "gcp-a3-high-h100", "gcp-a3-high-h100-half"},
+    {"A3-High", "gcp-a3-high-h100-half", "gcp-a3-high-h100"},
+    {"A3-Mega (slurm", "gcp-a3-mega-h100-slurm", "gcp-a3-mega-h100"},
+    {"A3-Mega (GKE)", "gcp-a3-mega-h100", "gcp-a3-mega-h100"},  // fitted to the other site
     {"A3-Mega", "gcp-a3-mega-h100", "dgx-h100-superpod"},
     {"A3U/A4", "gcp-a3-ultra-h200", "dgx-h200-superpod"},
     {"GB200 OCI", "oci-gb200", "gb200-nvl72"},
     {"B200 Vultr", "vultr-b200", "dgx-b200-superpod"},
+    {"H100 1 GPU/node, 4 NICs", "roce-h100", "dgx-h100-superpod"},
     {"DGX-2", "dgx2-v100"},
     {"V100", "dgx1-v100"},
     {"A100", "dgx-a100-superpod"},
@@ -62,10 +68,15 @@ std::optional<model::CollectiveKind> KindOf(const std::string& name) {
   return std::nullopt;
 }
 
-// Bandwidth of all NICs of a node from "8x400G IB" or "4x HDR200 IB"; 0 when it says neither.
-double NicBytesPerSecond(const std::string& text) {
+// NICs of a node as "8x400G IB" or "4x HDR200 IB" names them; none when it says neither.
+struct StatedNics {
+  double count = 0.0;
+  double bandwidth = 0.0;  // of one, bytes/s
+};
+
+StatedNics NicsOf(const std::string& text) {
   const std::size_t times = text.find('x');
-  if (times == std::string::npos || times == 0) return 0.0;
+  if (times == std::string::npos || times == 0) return {};
   const auto digits = [&](std::size_t at) {
     double value = 0.0;
     for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])); ++at) {
@@ -73,15 +84,14 @@ double NicBytesPerSecond(const std::string& text) {
     }
     return value;
   };
-  const double count = digits(0);
-  // The rate is the last number of at least 100 behind the count.
+  // The rate is the first number of at least 100 behind the count.
   double rate = 0.0;
   for (std::size_t i = times + 1; i < text.size(); ++i) {
     const bool starts = std::isdigit(static_cast<unsigned char>(text[i])) != 0 &&
                         std::isdigit(static_cast<unsigned char>(text[i - 1])) == 0;
     if (starts && rate == 0.0 && digits(i) >= 100.0) rate = digits(i);
   }
-  return count * rate * 1e9 / 8.0;
+  return {digits(0), rate * 1e9 / 8.0};
 }
 
 // An all-reduce within a node that is held to the ring: a reduce-scatter, then an all-gather.
@@ -104,22 +114,26 @@ struct Measured {
   double bytes = 0.0;
   int gpus = 1;
   int nodes = 1;
-  double stated_nics = 0.0;  // of a node, bytes/s; 0: as the cluster says
-  bool ring = false;         // held to the ring algorithm
+  StatedNics nics;    // of a node; none: as the cluster says
+  bool ring = false;  // held to the ring algorithm
 };
 
 double SecondsOn(const scenario::Scenario& hardware, const Measured& measured) {
   const topology::ClusterSpec& cluster = hardware.cluster;
-  const double nics = measured.stated_nics > 0.0
-                          ? measured.stated_nics
-                          : cluster.nic.bandwidth.value() * cluster.nic.per_node;
+  const int per_node = (measured.gpus + measured.nodes - 1) / measured.nodes;
+  double nic = cluster.nic.bandwidth.value() * cluster.nic.per_node / cluster.gpus_per_node;
+  if (measured.nics.count > 0.0 && measured.nics.bandwidth > 0.0) {
+    // A single GPU of a node drives one of its NICs, or the only one, by itself.
+    const double sharers =
+        std::max<double>(per_node, std::min<double>(cluster.gpus_per_node, measured.nics.count));
+    nic = measured.nics.count * measured.nics.bandwidth / sharers;
+  }
   const network::PortCapacities ports{.nvlink = cluster.nvlink.bandwidth,
-                                      .nic = BytesPerSecond(nics / cluster.gpus_per_node)};
-  const network::GroupPlacement placement{
-      .ranks = measured.gpus,
-      .nodes = measured.nodes,
-      .ranks_per_node = (measured.gpus + measured.nodes - 1) / measured.nodes,
-      .crosses_spine = measured.nodes > 32};
+                                      .nic = BytesPerSecond(nic)};
+  const network::GroupPlacement placement{.ranks = measured.gpus,
+                                          .nodes = measured.nodes,
+                                          .ranks_per_node = per_node,
+                                          .crosses_spine = measured.nodes > 32};
   network::TransferShape shape;
   shape.collective.kind = measured.kind;
   shape.collective.bytes = Bytes(std::llround(measured.bytes));
@@ -152,7 +166,7 @@ void Predict(const CsvTable& table, std::size_t i, CellReader& cells, HardwareLi
   measured.bytes = row->bytes = cells.Number(i, "bytes", 0.0, 0.0);
   measured.ring = Contains(collective, "[ring]");
   // A tray's NICs are counted per tray, which is no node of a rack.
-  if (!Contains(nic, "tray")) measured.stated_nics = NicBytesPerSecond(nic);
+  if (!Contains(nic, "tray")) measured.nics = NicsOf(nic);
   row->what = fmt::format("{} of {:.0f} bytes on {} GPUs", collective, row->bytes, measured.gpus);
   row->group = fmt::format("{}, {}", system, row->bytes >= 1e6 ? "1 MB and more" : "below 1 MB");
   const auto skip = [&](std::string reason) { row->reason = std::move(reason); };
