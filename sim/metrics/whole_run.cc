@@ -15,10 +15,14 @@ WholeRun ExtrapolateRun(const RunSize& size, Duration step, TokenCount tokens) {
   run.days = seconds / 86'400.0;
   run.gpu_hours = seconds / 3600.0 * static_cast<double>(size.world_size);
   const auto count = static_cast<double>(tokens.value());
-  run.flops_6nd = FlopCount(
-      6.0 * static_cast<double>(model::CountParameters(size.model).active.value()) * count);
+  // The backward pass has two products for each of the forward's.
+  const double passes = size.forward_only ? 1.0 : 3.0;
+  run.flops_6nd =
+      FlopCount(2.0 * passes *
+                static_cast<double>(model::CountParameters(size.model).active.value()) * count);
   const auto flops = [&](model::AttentionConvention convention) {
-    return model::ModelFlopsPerToken(size.model, size.sequence_length, convention) * count;
+    return model::ModelFlopsPerToken(size.model, size.sequence_length, convention) * count *
+           (passes / 3.0);
   };
   run.flops_causal = flops(model::AttentionConvention::kCausal);
   run.flops_full = flops(model::AttentionConvention::kFull);

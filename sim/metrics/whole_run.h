@@ -15,6 +15,7 @@ struct RunSize {
   std::int32_t sequence_length = 1;
   std::int32_t global_batch = 1;  // sequences per step
   std::int64_t world_size = 1;
+  bool forward_only = false;
 };
 
 // Picoseconds in 64 bits end after 106 days, so a whole run counts in days.
@@ -23,7 +24,7 @@ struct WholeRun {
   std::int64_t steps = 0;  // rounded up
   double days = 0.0;
   double gpu_hours = 0.0;
-  FlopCount flops_6nd;     // 6 x parameters used per token x tokens
+  FlopCount flops_6nd;     // 6 x parameters used per token x tokens; 2 x of a forward pass alone
   FlopCount flops_causal;  // every GEMM and causal attention
   FlopCount flops_full;    // the same with attention as a full square
 };

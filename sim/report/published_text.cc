@@ -115,7 +115,7 @@ std::string RenderWholeRun(const RunDescription& run, const metrics::StepReport&
   add("GPU-hours", fmt::format("{:.4g} M", whole.gpu_hours / 1e6),
       fmt::format("on {} GPUs", CountText(report.world_size)));
   add("FLOPs", fmt::format("{:.3g}", whole.flops_6nd.value()),
-      "6 x parameters used per token x tokens");
+      fmt::format("{} x parameters used per token x tokens", run.execution.forward_only ? 2 : 6));
   add("", fmt::format("{:.3g}", whole.flops_causal.value()),
       "every GEMM, and attention halved by its causal mask");
   add("", fmt::format("{:.3g}", whole.flops_full.value()),

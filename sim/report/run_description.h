@@ -78,7 +78,8 @@ struct RunDescription {
   std::optional<TokenCount> run_tokens;             // extrapolate to a run of so many
 
   [[nodiscard]] metrics::RunSize size() const {
-    return {model, execution.sequence_length, global_batch, parallel.world_size()};
+    return {model, execution.sequence_length, global_batch, parallel.world_size(),
+            execution.forward_only};
   }
 
   // Where each constant comes from.

@@ -116,6 +116,20 @@ void CheckProducts(Findings* findings, const Scenario& s) {
   }
 }
 
+// No GPU gets more than all copies that its experts can take.
+void CheckLoadFactor(Findings* findings, const Scenario& s) {
+  const auto& experts = s.model.experts;
+  if (s.execution.expert_routing != model::ExpertRouting::kLoadFactor) return;
+  const double own = static_cast<double>(experts.experts) / s.parallel.expert;
+  const double most = s.parallel.expert * std::min(1.0, own / experts.top_k);
+  if (s.execution.expert_load_factor <= most) return;
+  findings->ErrorAt(
+      "experts.load_factor",
+      fmt::format("{:g} is more than {:g}, with which the {:g} experts of one of {} EP ranks get "
+                  "every token",
+                  s.execution.expert_load_factor, most, own, s.parallel.expert));
+}
+
 void CheckExperts(Findings* findings, const Scenario& s) {
   if (!findings->Good({"parallel.expert", "parallel.expert_tensor", "model.experts"})) return;
   const auto& experts = s.model.experts;
@@ -132,6 +146,7 @@ void CheckExperts(Findings* findings, const Scenario& s) {
     findings->ErrorAt("parallel.expert", fmt::format("{} does not divide {} experts",
                                                      s.parallel.expert, experts.experts));
   }
+  CheckLoadFactor(findings, s);
   if (experts.expert_ffn_hidden % s.parallel.expert_tensor != 0) {
     findings->ErrorAt("parallel.expert_tensor",
                       fmt::format("{} does not divide the {} columns of an expert",
@@ -154,6 +169,19 @@ void CheckPrecision(Findings* findings, const Scenario& s) {
              s.gpu.architecture != "blackwell") {
     findings->ErrorAt("training.precision",
                       fmt::format("{} needs a Blackwell GPU, not {}", name, s.gpu.name));
+  }
+}
+
+void CheckSharding(Findings* findings, const Scenario& s) {
+  if (s.parallel.shard_group > 0 && s.parallel.sharding == parallel::DataSharding::kNone) {
+    findings->ErrorAt("parallel.shard_group",
+                      fmt::format("{} ranks share states, but parallel.zero 0 shards none",
+                                  s.parallel.shard_group));
+  }
+  if (s.optimizer.parameter_gather_dtype == DataType::kFp8 && !IsLowPrecision(s.execution.recipe)) {
+    findings->ErrorAt("optimizer.parameter_gather_dtype",
+                      fmt::format("fp8 parameters need a recipe whose GEMMs read them; {} does not",
+                                  NameOf(s.execution.recipe, kRecipes)));
   }
 }
 
@@ -332,6 +360,7 @@ void CrossCheck(Findings* findings, const Scenario& scenario) {
   CheckProducts(findings, scenario);
   CheckExperts(findings, scenario);
   CheckPrecision(findings, scenario);
+  CheckSharding(findings, scenario);
   CheckLayers(findings, scenario);
   CheckSchedule(findings, scenario);
   CheckOverlap(findings, scenario);

@@ -80,6 +80,23 @@ void CheckGradients(Findings* findings, const Scenario& s) {
   }
 }
 
+void CheckSharding(Findings* findings, const Scenario& s) {
+  const auto given = [&](const char* key) { return findings->Has(key); };
+  const bool full = s.parallel.sharding == parallel::DataSharding::kFull;
+  for (const char* key : {"overlap.fsdp_prefetch", "overlap.fsdp_reshard_after_forward",
+                          "overlap.fsdp_launch", "overlap.fsdp_active_chunks"}) {
+    if (!full && given(key)) {
+      NoEffect(findings, key, "its value", "parallel.zero is not 3: no parameters are unsharded");
+    }
+  }
+  const bool fabric = s.network.fidelity == network::Fidelity::kFlow ||
+                      s.network.fidelity == network::Fidelity::kChunk;
+  if (given("placement.order") && !fabric) {
+    NoEffect(findings, "placement.order", NameOf(s.placement.order, kNodeOrders),
+             "which nodes share a switch matters to network.fidelity flow and chunk alone");
+  }
+}
+
 // Constants of a measured machine that a key of the cluster cannot move.
 void CheckLaws(Findings* findings, const Scenario& s) {
   const double law = s.collectives.nvlink_all_gather.bandwidth.value();
@@ -110,6 +127,7 @@ void WarnOfNoEffect(Findings* findings, const Scenario& scenario) {
   CheckRecompute(findings, scenario);
   CheckGradients(findings, scenario);
   CheckOverlaps(findings, scenario);
+  CheckSharding(findings, scenario);
   CheckLaws(findings, scenario);
   CheckPcie(findings, scenario);
 }

@@ -2,11 +2,14 @@
 // beside it the exact one where the lesson simplifies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 
 #include "sim/metrics/whole_run.h"
 #include "sim/model/counts.h"
 #include "sim/simulate/describe_run.h"
+#include "sim/simulate/simulate.h"
 #include "test/tools/plan_test_support.h"
 #include "tools/plan/context_parallel.h"
 #include "tools/plan/data_parallel.h"
@@ -248,6 +251,27 @@ TEST(ExpertParallel, EveryCopyOfATokenIsSentExceptToOneself) {
   EXPECT_EQ(AllToAllSent(4096, 8, 7168, 1, 2.0), Bytes(0));
 }
 
+// The plan of one expert layer against the bytes of a whole simulated step: 48 expert layers, two
+// microbatches, every dispatch.
+TEST(ExpertParallel, TheSimulatedBytesAreThoseThatTheSimulatorCounts) {
+  for (const char* dispatch : {"all-to-all", "deepep", "all-gather"}) {
+    const scenario::Scenario run = RunOf(
+        "model: qwen3-30b-a3b\ncluster: dgx-h100-superpod\ngpus: 16\n"
+        "parallel: {expert: 16, data: 16}\n"
+        "training: {sequence_length: 4096, micro_batch: 1, global_batch: 32}\n",
+        {std::string("experts.dispatch=") + dispatch});
+    const auto simulation = simulate::Simulate(run, {});
+    ASSERT_TRUE(simulation) << ToString(simulation.error());
+    const auto& families = simulation->report.communication;
+    const auto expert = std::find_if(families.begin(), families.end(),
+                                     [](const auto& family) { return family.name == "ep"; });
+    const PassTraffic layer = LayerTraffic(run, model::Axis::kExpert, 16, 47);
+    EXPECT_NEAR(static_cast<double>(expert->bytes.value()),
+                static_cast<double>((layer.total() * 48 * run.microbatches).value()), 1e4)
+        << dispatch << ": " << layer.kinds;
+  }
+}
+
 parallel::ParallelConfig Degrees(std::int32_t tensor, std::int32_t pipeline, std::int32_t context,
                                  std::int32_t expert, std::int32_t expert_tensor) {
   parallel::ParallelConfig config;
@@ -363,6 +387,19 @@ TEST(WholeRun, LlamaNeeds3point8e25FlopsFor15point6TrillionTokens) {
   EXPECT_NEAR(whole.flops_6nd.value(), 3.8e25, 0.02e25);
   EXPECT_GT(whole.flops_causal.value(), whole.flops_6nd.value());
   EXPECT_GT(whole.flops_full.value(), whole.flops_causal.value());
+}
+
+TEST(WholeRun, AForwardPassAloneTakesAThirdOfTheFlopsAndKeepsWeightsOnly) {
+  const scenario::Scenario prefill = ShippedRun("llama3-405b-1m-prefill-128xh100");
+  metrics::RunSize size = simulate::DescribeRun(prefill).size();
+  const auto flops = [&](bool forward_only) {
+    size.forward_only = forward_only;
+    return metrics::ExtrapolateRun(size, FromSeconds(70.0), TokenCount(1'000'000'000));
+  };
+  EXPECT_DOUBLE_EQ(3.0 * flops(true).flops_causal.value(), flops(false).flops_causal.value());
+  EXPECT_DOUBLE_EQ(3.0 * flops(true).flops_6nd.value(), flops(false).flops_6nd.value());
+  EXPECT_EQ(StatesOf(prefill).total(), 2.0);
+  EXPECT_TRUE(DescribeDataParallel(prefill).tables.empty());
 }
 
 TEST(WholeRun, DaysAndGpuHoursFollowFromTheStepAndThePartStepCounts) {

@@ -16,12 +16,23 @@ namespace quadrille::plan {
 
 // A shipped run under overrides. A run that does not load fails the test by an exception with the
 // messages.
-inline scenario::Scenario ShippedRun(const std::string& name,
-                                     std::vector<std::string> overrides = {}) {
+inline scenario::LoadOptions Shipped(std::vector<std::string> overrides) {
   scenario::LoadOptions options;
   options.shipped_directory = std::string(QUADRILLE_SOURCE_DIR) + "/scenarios";
   options.overrides = std::move(overrides);
-  auto loaded = scenario::LoadScenario(name, options);
+  return options;
+}
+
+inline scenario::Scenario ShippedRun(const std::string& name,
+                                     std::vector<std::string> overrides = {}) {
+  auto loaded = scenario::LoadScenario(name, Shipped(std::move(overrides)));
+  if (!loaded) throw std::runtime_error(ToString(loaded.error()));
+  return std::move(*loaded);
+}
+
+// The same of the text of a run file.
+inline scenario::Scenario RunOf(const std::string& text, std::vector<std::string> overrides = {}) {
+  auto loaded = scenario::LoadScenarioText(text, "own.yaml", Shipped(std::move(overrides)));
   if (!loaded) throw std::runtime_error(ToString(loaded.error()));
   return std::move(*loaded);
 }

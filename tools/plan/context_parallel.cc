@@ -49,15 +49,21 @@ Account DescribeContextParallel(const scenario::Scenario& scenario) {
                           tp});
   }
   table.formula =
-      "K and V: (CP-1) x 2 x b x s/CP x kv_heads/TP x head_dim x 2 B; TP: 2 x 2(n-1)/n x b x s/CP "
-      "x h x 2 B";
+      fmt::format("K and V: (CP-1) x b x s/CP x {} x 2 B; TP: 2 x 2(n-1)/n x b x s/CP x h x 2 B",
+                  scenario.model.latent.enabled()
+                      ? "heads/TP x (nope + rope + value dimensions of a head, expanded)"
+                      : "2 x kv_heads/TP x head_dim");
   account.tables.push_back(std::move(table));
   if (own > 1) {
     const PassTraffic layer = LayerTraffic(scenario, model::Axis::kContext, own, 0);
     account.figures.push_back({"layer_forward_bytes", "as simulated, layer forward", layer.forward,
                                "sum over the layer's operations on the CP group", ""});
-    account.figures.push_back({"layer_backward_bytes", "as simulated, layer backward",
-                               layer.backward, "K and V again, and their gradients", ""});
+    account.figures.push_back(
+        {"layer_backward_bytes", "as simulated, layer backward", layer.backward,
+         scenario.execution.context_algorithm == model::ContextAlgorithm::kUlysses
+             ? "the exchanges of the forward, reversed"
+             : "K and V again, and their gradients",
+         ""});
   }
   return account;
 }

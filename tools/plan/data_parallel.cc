@@ -86,6 +86,17 @@ void AddLayer(const scenario::Scenario& scenario, const StateBytes& bytes, Accou
   account->figures.push_back({"layer_gather_bytes", "ZeRO-3 gathers it whole, counted",
                               StateOf(exact, bytes.weight),
                               fmt::format("{:g} B x count", bytes.weight), ""});
+  const std::int32_t last = scenario.model.layers - 1;
+  if (scenario.model.IsExpertLayer(last) && !scenario.model.IsExpertLayer(0)) {
+    const model::PieceParameters expert = model::ParametersOf(
+        scenario.model, model::Sharding{}, {.kind = model::PieceKind::kLayer, .layer = last});
+    account->figures.push_back(
+        {"expert_layer_gather_bytes", "and an expert layer whole",
+         StateOf(expert.dense + expert.expert, bytes.weight),
+         fmt::format("{:g} B x {} of layer {}", bytes.weight,
+                     report::ParametersText(expert.dense + expert.expert), last),
+         "Without EP, which divides the experts before they are gathered."});
+  }
 }
 
 // The same table for what TP, PP and EP leave of the model on the stage with the most
@@ -118,7 +129,10 @@ void AddOwnLayout(const scenario::Scenario& scenario, const StateBytes& bytes, A
                           kStages[stage] == config.sharding});
   }
   table.formula = fmt::format(
-      "dense states over DP x CP = {} ranks{}", dense_ranks,
+      "dense states over {} ranks{}",
+      config.shard_group > 0 ? fmt::format("a shard group of {} of DP x CP = {}", dense_ranks,
+                                           std::int64_t{config.data} * config.context)
+                             : fmt::format("DP x CP = {}", dense_ranks),
       held.expert > ParameterCount(0) ? fmt::format(", experts over {} ranks", expert_ranks) : "");
   account->tables.push_back(std::move(table));
 }
@@ -160,15 +174,19 @@ ParameterCount LayerEstimate(std::int32_t hidden) {
 
 Account DescribeDataParallel(const scenario::Scenario& scenario) {
   const ParameterCount parameters = model::CountParameters(scenario.model).total;
-  const StateBytes bytes =
-      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype,
-                   scenario.optimizer.moments_dtype);
+  const StateBytes bytes = StatesOf(scenario);
   const Bytes capacity = scenario.gpu.memory_capacity;
   Account account{.key = "data_parallel",
                   .title = "Data parallelism: DDP and ZeRO",
                   .figures = {},
                   .tables = {},
                   .remarks = {}};
+  if (scenario.execution.forward_only) {
+    account.remarks.emplace_back(
+        "The run is a forward pass alone: replicas hold whole weights and send each other "
+        "nothing.");
+    return account;
+  }
   AddTraffic(bytes, parameters, 512, &account);
   AddLayer(scenario, bytes, &account);
   const std::int64_t own = scenario.parallel.world_size();

@@ -10,6 +10,7 @@
 #include "tools/plan/layer_traffic.h"
 #include "tools/plan/stage_parameters.h"
 #include "tools/plan/tensor_parallel.h"
+#include "tools/plan/world_size.h"
 
 namespace quadrille::plan {
 namespace {
@@ -51,6 +52,43 @@ void AddWeights(const scenario::Scenario& scenario, AccountTable* table) {
   dense.expert_tensor = kDenseDegree;
   add(fmt::format("as if dense: TP {}, PP {}, EP 1", kDenseDegree, config.pipeline), dense,
       kDenseDegree);
+}
+
+// GPUs of the first EP group on one node; 0 where the run cannot be placed.
+std::int64_t ExpertRanksPerNode(const scenario::Scenario& scenario) {
+  const auto placements = GroupPlacements(scenario);
+  if (!placements) return 0;
+  for (const GroupPlacementCount& group : *placements) {
+    if (group.axis == "EP") return group.per_domain;
+  }
+  return 0;
+}
+
+void AddSimulated(const scenario::Scenario& scenario, Account* account) {
+  const std::int64_t expert = scenario.parallel.expert;
+  const PassTraffic layer =
+      LayerTraffic(scenario, model::Axis::kExpert, expert, LastExpertLayer(scenario.model));
+  const bool even = scenario.execution.expert_routing == model::ExpertRouting::kBalanced;
+  account->figures.push_back(
+      {"simulated_bytes", "as simulated, forward and backward", layer.total(),
+       layer.kinds + " of the layer's operations",
+       even ? "" : "Of the GPU whose experts get the most tokens, which the others wait for."});
+  const std::int64_t per_node = ExpertRanksPerNode(scenario);
+  if (scenario.execution.expert_dispatch == model::ExpertDispatch::kAllGather || per_node == 0 ||
+      per_node >= expert) {
+    return;
+  }
+  const double share = static_cast<double>(expert - per_node) / static_cast<double>(expert - 1);
+  account->figures.push_back(
+      {"simulated_nic_bytes", "of it out of the NVLink domain",
+       Scale(layer.total(), share * layer.node_deduplication),
+       fmt::format("({0} - {1})/({0} - 1){2}", expert, per_node,
+                   layer.node_deduplication < 1.0
+                       ? fmt::format(" x {:.3g}", layer.node_deduplication)
+                       : ""),
+       layer.node_deduplication < 1.0
+           ? "Copies of a token for several experts of one node cross the network once."
+           : ""});
 }
 
 }  // namespace
@@ -119,11 +157,13 @@ Account DescribeExpertParallel(const scenario::Scenario& scenario) {
     account.figures.push_back({"combine_bytes", "combine, layer and microbatch",
                                AllToAllSent(tokens, top_k, model.hidden, expert, 2.0),
                                "the same in 16 bits", ""});
-    const PassTraffic layer =
-        LayerTraffic(scenario, model::Axis::kExpert, expert, LastExpertLayer(model));
-    account.figures.push_back(
-        {"simulated_bytes", "as simulated, forward and backward", layer.total(),
-         fmt::format("{} all-to-alls of the layer's operations", layer.collectives), ""});
+    AddSimulated(scenario, &account);
+  }
+  if (scenario.parallel.expert_tensor > 1) {
+    const PassTraffic layer = LayerTraffic(scenario, model::Axis::kExpertTensor,
+                                           scenario.parallel.expert_tensor, LastExpertLayer(model));
+    account.figures.push_back({"expert_tensor_bytes", "of expert TP, as simulated", layer.total(),
+                               layer.kinds + " of the layer's operations", ""});
   }
   const TensorTraffic tp = TensorTrafficOf(1, all_tokens, model.hidden, kDenseDegree);
   account.figures.push_back(

@@ -44,14 +44,45 @@ AccountTable NeedTable(const StateBytes& bytes, ParameterCount parameters, Bytes
   };
   add("weights alone", bytes.weight);
   if (bytes.master > 0.0) add("fp32 master weights alone", bytes.master);
-  add("all states", bytes.total());
-  add("all states and 30 % for activations", bytes.total() * (1.0 + kActivationReserve));
-  table.formula = fmt::format("parameters x bytes per parameter; GPUs = total / {} rounded up",
-                              report::BytesText(capacity));
+  if (bytes.total() > bytes.weight) add("all states", bytes.total());
+  const double all = bytes.total() * (1.0 + kActivationReserve);
+  add("all states and 30 % for activations", all);
+  const double needed =
+      static_cast<double>(StateOf(parameters, all).value()) / static_cast<double>(capacity.value());
+  table.formula = fmt::format(
+      "parameters x bytes per parameter; GPUs = total / {} rounded up, of the last line {:.1f}",
+      report::BytesText(capacity), needed);
   return table;
 }
 
+// What the bytes per parameter leave out or differ in.
+std::string StateNote(const scenario::Scenario& scenario, const StateBytes& bytes) {
+  std::string note;
+  if (bytes.gradient > 2.0 && bytes.weight == 2.0) {
+    note =
+        "The usual 16 (ZeRO, arXiv 1910.02054) has 16-bit gradients; this run keeps and reduces "
+        "them in fp32.";
+  }
+  const double narrow = model::NarrowBytesPerParameter(scenario.execution.recipe);
+  if (narrow > 0.0) {
+    note += fmt::format(
+        "{}Weights in the GEMMs' own format, {:.3g} bytes each, are cast every step and no state; "
+        "the simulated memory below counts them.",
+        note.empty() ? "" : " ", narrow);
+  }
+  return note;
+}
+
 }  // namespace
+
+StateBytes StatesOf(const scenario::Scenario& scenario) {
+  StateBytes bytes = StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype,
+                                  scenario.optimizer.moments_dtype);
+  if (scenario.execution.forward_only) {
+    bytes.gradient = bytes.master = bytes.first_moment = bytes.second_moment = 0.0;
+  }
+  return bytes;
+}
 
 StateBytes StateBytesOf(Recipe recipe, DataType gradient, DataType moments) {
   StateBytes bytes;
@@ -87,9 +118,7 @@ std::optional<ParameterCount> NominalParameters(std::string_view name) {
 
 Account DescribeStateMemory(const scenario::Scenario& scenario) {
   const model::ParameterTotals totals = model::CountParameters(scenario.model);
-  const StateBytes bytes =
-      StateBytesOf(scenario.execution.recipe, scenario.optimizer.gradient_dtype,
-                   scenario.optimizer.moments_dtype);
+  const StateBytes bytes = StatesOf(scenario);
   const Bytes capacity = scenario.gpu.memory_capacity;
   const std::optional<ParameterCount> nominal = NominalParameters(scenario.model.name);
 
@@ -115,14 +144,15 @@ Account DescribeStateMemory(const scenario::Scenario& scenario) {
        fmt::format("weight {:g} + gradient {:g} + master {:g} + Adam m {:g} + Adam v {:g}",
                    bytes.weight, bytes.gradient, bytes.master, bytes.first_moment,
                    bytes.second_moment),
-       bytes.gradient > 2.0 && bytes.weight == 2.0
-           ? "The usual 16 (ZeRO, arXiv 1910.02054) has 16-bit gradients; this run keeps and "
-             "reduces them in fp32."
-           : ""});
+       StateNote(scenario, bytes)});
+  if (scenario.execution.forward_only) {
+    account.remarks.emplace_back(
+        "The run is a forward pass alone: no gradients, no optimizer states.");
+  }
   account.tables.push_back(NeedTable(
       bytes, totals.total, capacity, "gpus_needed",
       fmt::format("GPUs that hold {}, {} each", scenario.model.name, report::BytesText(capacity))));
-  if (nominal) {
+  if (nominal && !scenario.execution.forward_only) {
     StateBytes usual;
     account.tables.push_back(NeedTable(
         usual, *nominal, capacity, "gpus_needed_nominal",

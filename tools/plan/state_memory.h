@@ -29,6 +29,9 @@ struct StateBytes {
 [[nodiscard]] StateBytes StateBytesOf(Recipe recipe, DataType gradient,
                                       DataType moments = DataType::kFp32);
 
+// Those of the run; a forward pass alone keeps weights only.
+[[nodiscard]] StateBytes StatesOf(const scenario::Scenario& scenario);
+
 // `parameters` x `bytes_per_parameter`, to the nearest byte.
 [[nodiscard]] Bytes StateOf(ParameterCount parameters, double bytes_per_parameter);
 

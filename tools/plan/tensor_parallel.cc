@@ -131,12 +131,25 @@ Account DescribeTensorParallel(const scenario::Scenario& scenario) {
         stages ? Fullest(*stages).layers : scenario.model.layers / scenario.parallel.pipeline;
     account.tables.push_back(VolumeTable(
         scenario, layer.total(), layers, scenario.microbatches, "own",
-        fmt::format("this run: {} collectives of a layer as simulated, CP {}, PP {}, its precision",
-                    layer.collectives, scenario.parallel.context, scenario.parallel.pipeline)));
+        fmt::format("this run: {} of layer {} as simulated, CP {}, PP {}, its precision",
+                    layer.kinds.empty() ? "no collectives" : layer.kinds, last,
+                    scenario.parallel.context, scenario.parallel.pipeline)));
     account.remarks.push_back(
         "The run's figure differs from the one by hand: context parallelism divides the sequence, "
         "the pipeline divides the layers, sequence parallelism gathers inputs again, and a narrow "
         "recipe gathers in its own format.");
+    if (scenario.model.IsExpertLayer(last)) {
+      account.remarks.push_back(fmt::format(
+          "Layer {} is an expert layer: of its MLP's two all-reduces only the shared experts' "
+          "remain, the routed experts are divided by EP and ETP (see expert parallelism).",
+          last));
+    }
+    if (scenario.execution.recomputation != model::Recomputation::kNone) {
+      account.remarks.emplace_back("Recomputation runs collectives of the forward pass again.");
+    }
+    if (scenario.execution.forward_only) {
+      account.remarks.emplace_back("The run is a forward pass alone: half of the figures by hand.");
+    }
   } else {
     account.remarks.push_back("The run has no tensor parallelism; the figures stand for TP 8.");
   }

@@ -34,7 +34,10 @@ Account DescribeWholeRun(const scenario::Scenario& scenario, Duration step, Toke
                                          Hours(run.gpu_hours)),
                              ""});
   account.figures.push_back(
-      {"flops_6nd", "FLOPs, 6ND", run.flops_6nd, "6 x parameters used per token x tokens", ""});
+      {"flops_6nd", scenario.execution.forward_only ? "FLOPs, 2ND" : "FLOPs, 6ND", run.flops_6nd,
+       fmt::format("{} x parameters used per token x tokens",
+                   scenario.execution.forward_only ? 2 : 6),
+       ""});
   account.figures.push_back({"flops_causal", "FLOPs, causal", run.flops_causal,
                              "every GEMM and the lower triangle of attention", ""});
   account.figures.push_back({"flops_full", "FLOPs, full", run.flops_full,

@@ -115,8 +115,8 @@ Result<std::vector<GroupPlacementCount>> GroupPlacements(const scenario::Scenari
       if (same != counts.end()) {
         ++same->groups;
       } else {
-        counts.push_back({axis.name, 1, static_cast<std::int64_t>(group.size()), TierText(shape),
-                          std::move(text)});
+        counts.push_back({axis.name, 1, static_cast<std::int64_t>(group.size()),
+                          shape.gpus_per_domain, TierText(shape), std::move(text)});
       }
     }
   }

@@ -27,8 +27,9 @@ struct GroupPlacementCount {
   std::string axis;  // "TP"
   std::int64_t groups = 0;
   std::int64_t size = 0;
-  std::string tier;       // widest tier that the group's collectives use
-  std::string placement;  // "8 GPUs: 8 on one node, ..."
+  std::int64_t per_domain = 0;  // members in one NVLink domain, the most
+  std::string tier;             // widest tier that the group's collectives use
+  std::string placement;        // "8 GPUs: 8 on one node, ..."
 };
 
 // Axes with groups of one are left out. Errors: a cluster that cannot be built, or ranks that do
