@@ -37,6 +37,16 @@ TEST(NoEffect, FusedAttentionIsRepeatedForNothing) {
   EXPECT_EQ(WarningsWith({"training.recompute=selective", "kernels.attention=unfused"}), "");
 }
 
+TEST(NoEffect, OptionsOfFullShardingAndTheOrderOfNodesNeedWhatTheyAreFor) {
+  EXPECT_EQ(WarningsWith({"overlap.fsdp_prefetch=2"}),
+            "command line: overlap.fsdp_prefetch: 'its value' has no effect: parallel.zero is not "
+            "3: no parameters are unsharded");
+  EXPECT_EQ(WarningsWith({"placement.order=random"}),
+            "command line: placement.order: 'random' has no effect: which nodes share a switch "
+            "matters to network.fidelity flow and chunk alone");
+  EXPECT_EQ(WarningsWith({"placement.order=random", "network.fidelity=flow"}), "");
+}
+
 TEST(NoEffect, ModulesThatTheModelLacksCannotBeRecomputed) {
   const std::string text = WarningsWith({"training.recompute=[moe, mla_up_proj, mlp]"});
   EXPECT_NE(text.find("'moe' has no effect: the model has no experts"), std::string::npos) << text;

@@ -46,7 +46,9 @@ AccountTable NeedTable(const StateBytes& bytes, ParameterCount parameters, Bytes
   if (bytes.master > 0.0) add("fp32 master weights alone", bytes.master);
   if (bytes.total() > bytes.weight) add("all states", bytes.total());
   const double all = bytes.total() * (1.0 + kActivationReserve);
-  add("all states and 30 % for activations", all);
+  add(bytes.total() > bytes.weight ? "all states and 30 % for activations"
+                                   : "weights and 30 % for activations",
+      all);
   const double needed =
       static_cast<double>(StateOf(parameters, all).value()) / static_cast<double>(capacity.value());
   table.formula = fmt::format(
