@@ -66,7 +66,7 @@ void SweepFolded(benchmark::State& state) {
   Run(state, network::Fidelity::kAlphaBeta, {}, EvaluateStatic, false);
 }
 
-BENCHMARK(Executor)->Arg(16)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(Executor)->Arg(16)->Arg(128)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(ExecutorWithJitter)->Arg(16)->Arg(1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(Sweep)->Arg(16)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(ExecutorFolded)->Arg(1024)->Unit(benchmark::kMillisecond);

@@ -70,8 +70,8 @@ class EventQueue {
   [[nodiscard]] std::size_t size() const { return size_; }
 
   // REQUIRES: event.time >= 0.
-  void Push(const Event& event) {
-    const Key key = Pack(event);
+  void Push(const Event& event) { Push(Pack(event)); }
+  void Push(Key key) {
     ++size_;
     if (JoinsChain(key)) return;
     keys_.push_back(key);
@@ -91,8 +91,8 @@ class EventQueue {
 
   // Pop and Push in one descent: what a lane does that goes from one operation to the next.
   // REQUIRES: not empty.
-  void ReplaceTop(const Event& event) {
-    const Key key = Pack(event);
+  void ReplaceTop(const Event& event) { ReplaceTop(Pack(event)); }
+  void ReplaceTop(Key key) {
     const LinkIndex next = Release(heads_.front());
     if (JoinsChain(key)) {
       RefillTop(next);
@@ -101,7 +101,7 @@ class EventQueue {
     } else {
       SiftDown(links_[next].key, next);
       --size_;
-      Push(event);
+      Push(key);
     }
   }
 
@@ -137,7 +137,7 @@ class EventQueue {
   // pending.
   bool JoinsChain(Key key) {
     for (OpenChain& chain : open_) {
-      if (key < chain.last || !SameInstant(key, chain.last) || chain.tail == kNone) continue;
+      if (!SameInstant(key, chain.last) || key < chain.last || chain.tail == kNone) continue;
       const LinkIndex link = NewLink(key);
       links_[chain.tail].next = link;
       chain = {key, link};

@@ -47,10 +47,9 @@ double OnGrid(double share) {
   return std::max(1.0, std::floor(share / kRateGrid + 0.01)) * kRateGrid;
 }
 
-// Cut, which is one instruction; the same load at the same share always gives the same number.
-std::int64_t Units(double bytes_per_second) {
-  return static_cast<std::int64_t>(bytes_per_second * kUnitsPerByte);
-}
+// Both cut, which is one instruction; the same load at the same share always gives the same number.
+std::int64_t Whole(double bytes_per_second) { return static_cast<std::int64_t>(bytes_per_second); }
+std::int64_t Units(double bytes_per_second) { return Whole(bytes_per_second * kUnitsPerByte); }
 
 double TightestLoad(std::span<const PortLoad> loads) {
   if (loads.empty()) return 1.0;
@@ -63,9 +62,11 @@ double TightestLoad(std::span<const PortLoad> loads) {
 
 FluidNetwork::FluidNetwork(std::vector<BytesPerSecond> capacities, std::size_t flows)
     : flows_(flows),
+      active_(flows, 0),
       ports_(capacities.size()),
-      levels_(capacities.size()),
-      tight_(capacities.size(), 0) {
+      tight_(capacities.size(), 0),
+      uses_(capacities.size()),
+      levels_(capacities.size()) {
   for (std::size_t p = 0; p < capacities.size(); ++p) ports_[p].capacity = capacities[p].value();
 }
 
@@ -74,6 +75,7 @@ void FluidNetwork::Describe(FlowIndex flow, std::span<const PortLoad> loads, dou
     QUADRILLE_CHECK(load.load > 0.0 && ports_[load.port].capacity > 0.0,
                     "flow {} puts {} on port {} of capacity {}", flow, load.load, load.port,
                     ports_[load.port].capacity);
+    uses_[load.port].push_back({flow, load.load});
   }
   Flow& f = flows_[flow];
   f.load_begin = static_cast<std::uint32_t>(loads_.size());
@@ -90,29 +92,45 @@ std::span<const PortLoad> FluidNetwork::TightLoads(const Flow& flow) const {
   return {tight_loads_.data() + flow.tight_begin, flow.tight_count};
 }
 
-// What nobody uses of a port; below zero where it is overloaded.
+// Whether all that is active fits at full caps.
+bool FluidNetwork::Fits(const Port& port) {
+  return static_cast<double>(port.demand) <= port.capacity;
+}
+
+// What nobody uses of a tight port; below zero where it is overloaded.
 double FluidNetwork::Free(const Port& port) {
   return port.capacity - static_cast<double>(port.used) / kUnitsPerByte;
 }
 
-// By more than the rounding of `used`.
+// By more than the rounding of `used`. REQUIRES: tight.
 bool FluidNetwork::Overloaded(const Port& port) { return Free(port) < -1.0; }
 
-// After a change of demand or capacity.
+// After a change of demand or capacity. A port becomes tight with all its active flows, at the
+// shares they have; one that no longer is lets go of those that it held.
 void FluidNetwork::UpdateTight(PortIndex index) {
   Port& port = ports_[index];
-  const bool tight = static_cast<double>(port.demand) > port.capacity;
+  const bool tight = !Fits(port);
   if (tight == (tight_[index] != 0)) return;
   tight_[index] = tight ? 1 : 0;
-  if (!tight) return;
+  if (!tight) {
+    for (const Use& use : port.flows) {
+      if (flows_[use.flow].bottleneck == index) dirty_flows_.push_back(use.flow);
+    }
+    port.flows.clear();
+    return;
+  }
   port.used = 0;
-  for (const Use& use : port.flows) port.used += Units(flows_[use.flow].share * use.load);
+  for (const Use& use : uses_[index]) {
+    if (!Active(use.flow)) continue;
+    port.flows.push_back(use);
+    port.used += Units(flows_[use.flow].share * use.load);
+  }
 }
 
 bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePoint now) {
   Flow& f = flows_[flow];
-  QUADRILLE_CHECK(!f.active, "flow {} started twice", flow);
-  f.active = true;
+  QUADRILLE_CHECK(!Active(flow), "flow {} started twice", flow);
+  active_[flow] = 1;
   ++active_flows_;
   f.cap = cap.value();
   f.share = f.cap;
@@ -123,11 +141,16 @@ bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePo
   bool overloaded = false;
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
-    port.demand += std::llround(f.cap * load.load);
-    if (tight_[load.port] != 0) port.used += Units(f.share * load.load);
-    port.flows.push_back({flow, load.load});
-    UpdateTight(load.port);
-    if (tight_[load.port] == 0 || !Overloaded(port)) continue;
+    port.demand += Whole(f.cap * load.load);
+    if (tight_[load.port] != 0) {
+      port.used += Units(f.share * load.load);
+      port.flows.push_back({flow, load.load});
+    } else if (Fits(port)) {
+      continue;
+    } else {
+      UpdateTight(load.port);
+    }
+    if (!Overloaded(port)) continue;
     overloaded = true;
     if (port.holds > 0) dirty_.push_back(load.port);
   }
@@ -137,10 +160,10 @@ bool FluidNetwork::Start(FlowIndex flow, double work, BytesPerSecond cap, TimePo
 
 void FluidNetwork::SetCap(FlowIndex flow, BytesPerSecond cap) {
   Flow& f = flows_[flow];
-  QUADRILLE_CHECK(f.active, "flow {} is not running", flow);
+  QUADRILLE_CHECK(Active(flow), "flow {} is not running", flow);
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
-    port.demand += std::llround(cap.value() * load.load) - std::llround(f.cap * load.load);
+    port.demand += Whole(cap.value() * load.load) - Whole(f.cap * load.load);
     UpdateTight(load.port);
     if (port.holds > 0) dirty_.push_back(load.port);
   }
@@ -160,15 +183,17 @@ void FluidNetwork::SetCapacity(PortIndex index, BytesPerSecond capacity) {
 
 bool FluidNetwork::Finish(FlowIndex flow) {
   Flow& f = flows_[flow];
-  QUADRILLE_CHECK(f.active, "flow {} finished but was not running", flow);
-  f.active = false;
+  QUADRILLE_CHECK(Active(flow), "flow {} finished but was not running", flow);
+  active_[flow] = 0;
   --active_flows_;
   if (f.bottleneck != kNowhere) --ports_[f.bottleneck].holds;
+  f.bottleneck = kNowhere;
   bool held_others = false;
   for (const PortLoad& load : Loads(f)) {
     Port& port = ports_[load.port];
-    port.demand -= std::llround(f.cap * load.load);
-    if (tight_[load.port] != 0) port.used -= Units(f.share * load.load);
+    port.demand -= Whole(f.cap * load.load);
+    if (tight_[load.port] == 0) continue;
+    port.used -= Units(f.share * load.load);
     *std::find_if(port.flows.begin(), port.flows.end(),
                   [&](const Use& use) { return use.flow == flow; }) = port.flows.back();
     port.flows.pop_back();
@@ -208,7 +233,7 @@ void FluidNetwork::MoveDirty() {
     }
   }
   for (FlowIndex j : dirty_flows_) {
-    if (flows_[j].active) Move(j);
+    if (Active(j)) Move(j);
   }
   dirty_.clear();
   dirty_flows_.clear();

@@ -60,10 +60,10 @@ class FluidNetwork {
   // When `flow` ends at its present rate. REQUIRES: active, not stopped.
   [[nodiscard]] TimePoint FinishTime(FlowIndex flow) const;
   [[nodiscard]] BytesPerSecond Rate(FlowIndex flow) const;
-  [[nodiscard]] bool Active(FlowIndex flow) const { return flows_[flow].active; }
+  [[nodiscard]] bool Active(FlowIndex flow) const { return active_[flow] != 0; }
   // Active, but without bandwidth.
   [[nodiscard]] bool Stopped(FlowIndex flow) const {
-    return flows_[flow].active && flows_[flow].rate == 0.0;
+    return Active(flow) && flows_[flow].rate == 0.0;
   }
   [[nodiscard]] std::size_t active_flows() const { return active_flows_; }
 
@@ -76,7 +76,6 @@ class FluidNetwork {
     std::uint32_t tight_begin = 0;  // of its loads in tight_loads_, while it moves
     std::uint32_t tight_count = 0;
     PortIndex bottleneck = kNowhere;  // the full port that holds it; nowhere: it runs at its cap
-    bool active = false;
     bool moving = false;  // solved anew
     double weight = 1.0;  // 1 / tightest load
     double cap = 0.0;
@@ -89,12 +88,12 @@ class FluidNetwork {
     FlowIndex flow = 0;
     double load = 0.0;
   };
-  // One cache line: what a start or an end looks at.
+  // One cache line: all that a start or an end looks at where everything fits.
   struct alignas(64) Port {
     double capacity = 0.0;
-    std::int64_t demand = 0;  // at full caps
-    std::int64_t used = 0;    // by shares, in units of 1 / kUnitsPerByte; of tight ports
-    std::vector<Use> flows;   // active ones, in any order
+    std::int64_t demand = 0;  // at full caps, in bytes per second
+    std::int64_t used = 0;    // of a tight port: by shares, in 1 / kUnitsPerByte
+    std::vector<Use> flows;   // of a tight port: active ones, in any order
     std::uint32_t holds = 0;  // flows whose bottleneck it is
     bool touched = false;     // by a flow that moves
   };
@@ -108,6 +107,7 @@ class FluidNetwork {
 
   [[nodiscard]] std::span<const PortLoad> Loads(const Flow& flow) const;
   [[nodiscard]] std::span<const PortLoad> TightLoads(const Flow& flow) const;
+  [[nodiscard]] static bool Fits(const Port& port);
   [[nodiscard]] static double Free(const Port& port);
   [[nodiscard]] static bool Overloaded(const Port& port);
   void UpdateTight(PortIndex port);
@@ -119,9 +119,11 @@ class FluidNetwork {
   void MoveConnected();
 
   std::vector<Flow> flows_;
+  std::vector<std::uint8_t> active_;  // by flow
   std::vector<Port> ports_;
-  std::vector<Level> levels_;        // by port
-  std::vector<std::uint8_t> tight_;  // by port: demand exceeds capacity
+  std::vector<std::uint8_t> tight_;     // by port: demand exceeds capacity
+  std::vector<std::vector<Use>> uses_;  // by port: as described, active or not
+  std::vector<Level> levels_;           // by port
   std::vector<PortLoad> loads_;
   std::vector<PortIndex> dirty_;        // hold flows, and something changed there
   std::vector<FlowIndex> dirty_flows_;  // of another cap, or that do not fit

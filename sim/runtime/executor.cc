@@ -37,10 +37,10 @@ void Executor::Push(Phase phase, std::uint32_t entity, TimePoint time, std::uint
     hand_ = key;
     has_hand_ = true;
   } else if (key < hand_) {
-    queue_.Push(EventQueue::Unpack(hand_));
+    queue_.Push(hand_);
     hand_ = key;
   } else {
-    queue_.Push(EventQueue::Unpack(key));
+    queue_.Push(key);
   }
 }
 
@@ -53,7 +53,7 @@ bool Executor::PopNext(Event& event) {
   } else {
     event = queue_.Top();
     if (has_hand_) {
-      queue_.ReplaceTop(EventQueue::Unpack(hand_));
+      queue_.ReplaceTop(hand_);
       has_hand_ = false;
     } else {
       queue_.Pop();
