@@ -76,8 +76,8 @@ class FluidNetwork {
     std::uint32_t tight_begin = 0;  // of its loads in tight_loads_, while it moves
     std::uint32_t tight_count = 0;
     PortIndex bottleneck = kNowhere;  // the full port that holds it; nowhere: it runs at its cap
-    bool moving = false;  // solved anew
-    double weight = 1.0;  // 1 / tightest load
+    bool moving = false;              // solved anew
+    double weight = 1.0;              // 1 / tightest load
     double cap = 0.0;
     double share = 0.0;      // as solved
     double rate = 0.0;       // the share on the grid
