@@ -215,9 +215,10 @@ void ComputeStages(const program::Program& program, const program::RunResult& re
 }
 
 // Shares of peak FLOPs over the step: each state's time is lost entirely but compute, which is
-// useful only as far as it achieves model FLOPs.
+// useful only as far as it achieves model FLOPs. What experts drop takes no time, so it is no part
+// of what is achieved here, though MFU counts it.
 void ComputeWaterfall(const program::Program& program, const program::RunResult& result,
-                      StepReport& report) {
+                      FlopCount dropped, StepReport& report) {
   const double step = ToSeconds(report.step_time);
   if (step <= 0.0) return;
   double executed = 0.0;
@@ -239,8 +240,12 @@ void ComputeWaterfall(const program::Program& program, const program::RunResult&
   const auto add = [&](const char* cause, double value) {
     report.waterfall.push_back({cause, Ratio(value)});
   };
-  add("achieved (MFU, causal)", report.mfu_causal.value());
-  add("recomputation and masked work", report.hfu.value() - report.mfu_causal.value());
+  const double achieved = report.mfu_causal.value() -
+                          dropped.value() / program.world_size / step / report.peak_flops.value();
+  add(dropped.value() > 0 ? "achieved (MFU, causal, less dropped tokens)"
+                          : "achieved (MFU, causal)",
+      achieved);
+  add("recomputation and masked work", report.hfu.value() - achieved);
   add("kernel inefficiency", share(RankState::kCompute) - report.hfu.value());
   add("exposed tensor parallel", share(RankState::kExposedTensor));
   add("exposed context parallel", share(RankState::kExposedContext));
@@ -255,6 +260,12 @@ void ComputeWaterfall(const program::Program& program, const program::RunResult&
 }
 
 }  // namespace
+
+Ratio DroppedShare(const StepReport& report) {
+  if (report.waterfall.empty()) return Ratio(0.0);
+  const double dropped = report.mfu_causal.value() - report.waterfall.front().share.value();
+  return Ratio(dropped > 1e-12 ? dropped : 0.0);
+}
 
 StepReport ComputeStepReport(const program::Program& program, const program::RunResult& result,
                              const StepFacts& facts) {
@@ -284,7 +295,7 @@ StepReport ComputeStepReport(const program::Program& program, const program::Run
   ComputeCommunication(program, result, report);
   ComputeStates(program, result, report);
   ComputeStages(program, result, facts, report);
-  ComputeWaterfall(program, result, report);
+  ComputeWaterfall(program, result, facts.dropped_flops, report);
   return report;
 }
 

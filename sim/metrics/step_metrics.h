@@ -17,6 +17,8 @@ struct StepFacts {
   std::int64_t tokens_per_step = 0;  // over the whole cluster
   FlopCount model_flops_causal;      // of the step, over the whole cluster
   FlopCount model_flops_full;
+  // Of the two: of rows that experts drop for their capacity, counted and never computed.
+  FlopCount dropped_flops;
   FlopsPerSecond peak_flops;
   Bytes memory_capacity;
   std::int64_t microbatches = 0;                 // per replica
@@ -31,5 +33,9 @@ struct StepFacts {
 [[nodiscard]] StepReport ComputeStepReport(const program::Program& program,
                                            const program::RunResult& result,
                                            const StepFacts& facts);
+
+// What of the MFU is of tokens that experts dropped: 0 without dropping. The first row of the
+// waterfall is the MFU less this.
+[[nodiscard]] Ratio DroppedShare(const StepReport& report);
 
 }  // namespace quadrille::metrics

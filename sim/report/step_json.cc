@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/metrics/step_metrics.h"
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
 #include "sim/report/critical_path_text.h"
@@ -216,6 +217,7 @@ std::string RenderJson(const RunDescription& run, const StepReport& report) {
        {{"causal", report.model_flops_per_gpu_causal.value() / 1e12},
         {"full", report.model_flops_per_gpu_full.value() / 1e12}}},
       {"mfu", {{"causal", report.mfu_causal.value()}, {"full", report.mfu_full.value()}}},
+      {"mfu_of_dropped_tokens", metrics::DroppedShare(report).value()},
       {"hfu", report.hfu.value()},
       {"peak_tflops_per_gpu", report.peak_flops.value() / 1e12},
       {"step_time_interval", SpreadJson(run.spread, report)},

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/metrics/step_metrics.h"
 #include "sim/report/choice_text.h"
 #include "sim/report/constant_list.h"
 #include "sim/report/critical_path_text.h"
@@ -97,6 +98,9 @@ std::string RenderHeadline(const RunDescription& run, const StepReport& report,
       "attention as a full square, recomputation not counted");
   add("MFU", PercentText(report.mfu_causal), "causal attention halved", Emphasis::kStrong);
   add("", PercentText(report.mfu_full), "attention as a full square");
+  if (const Ratio dropped = metrics::DroppedShare(report); dropped.value() > 0) {
+    add("", PercentText(dropped), "of either for tokens that experts drop: counted, not computed");
+  }
   add("HFU", PercentText(report.hfu), "FLOPs that kernels execute, recomputation counted");
   return Heading("Step", "MFU and HFU of " + PeakText(run, report.peak_flops), style) +
          table.Render(style);
@@ -203,6 +207,11 @@ std::string RenderWaterfall(const StepReport& report, const TableStyle& style) {
   }
   table.AddRule();
   table.AddRow({"peak", PercentText(Ratio(total)), ""});
+  if (const Ratio dropped = metrics::DroppedShare(report); dropped.value() > 0) {
+    table.AddRow({"dropped tokens", PercentText(dropped),
+                  fmt::format("takes no time: the MFU of {} counts it on top",
+                              PercentText(report.mfu_causal))});
+  }
   return Heading("From peak to achieved", "shares of the peak FLOPs of the step", style) +
          table.Render(style);
 }

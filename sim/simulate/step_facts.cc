@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "sim/model/counts.h"
+#include "sim/model/expert_routing.h"
+#include "sim/model/shard.h"
 #include "sim/runtime/condition.h"
 
 namespace quadrille::simulate {
@@ -26,6 +28,24 @@ std::function<double(std::uint32_t, std::int16_t)> ExpertLoads(const scenario::S
   };
 }
 
+// Routed experts are the only part of a token's FLOPs that grows with top_k.
+FlopCount DroppedFlopsPerToken(const scenario::Scenario& scenario) {
+  model::TransformerConfig model = scenario.model;
+  if (!model.experts.enabled()) return FlopCount(0);
+  const model::Shard shard(scenario.model, scenario.execution);
+  const double routed = static_cast<double>(shard.sequence_tokens) * model.experts.top_k;
+  const double dropped = 1.0 - model::ExpertRowsOf(shard).sent / routed;
+  if (dropped < 1e-9) return FlopCount(0);
+  const auto flops = [&] {
+    return model::ModelFlopsPerToken(model, scenario.execution.sequence_length,
+                                     model::AttentionConvention::kCausal);
+  };
+  const FlopCount with = flops();
+  const std::int32_t top_k = model.experts.top_k;
+  model.experts.top_k += 1;
+  return (flops() - with) * (dropped * top_k);
+}
+
 }  // namespace
 
 metrics::StepFacts FactsOf(const scenario::Scenario& scenario, const CompiledStep& compiled) {
@@ -41,6 +61,7 @@ metrics::StepFacts FactsOf(const scenario::Scenario& scenario, const CompiledSte
   facts.model_flops_full =
       model::ModelFlopsPerToken(scenario.model, sequence, model::AttentionConvention::kFull) *
       (tokens * passes);
+  facts.dropped_flops = DroppedFlopsPerToken(scenario) * (tokens * passes);
   facts.peak_flops = scenario.gpu.Peak(GemmDataType(scenario.execution.recipe));
   facts.memory_capacity = scenario.gpu.memory_usable;
   facts.microbatches = compiled.schedule.microbatches;

@@ -134,6 +134,20 @@ TEST(StepMetrics, TheWaterfallRunsFromThePeakToTheAchievedWithoutARest) {
   EXPECT_EQ(report.waterfall.front().cause, "achieved (MFU, causal)");
 }
 
+TEST(StepMetrics, DroppedTokensAreInTheMfuAndTakeNoTime) {
+  Sample sample = TwoStages();
+  EXPECT_EQ(DroppedShare(Report(sample)).value(), 0.0);
+  sample.facts.dropped_flops = FlopCount(1000);  // of 4,000; 40,000 are possible
+  const StepReport report = Report(sample);
+  EXPECT_NEAR(report.mfu_causal.value(), 0.10, 1e-12) << "the convention counts all tokens";
+  EXPECT_NEAR(DroppedShare(report).value(), 0.025, 1e-12);
+  EXPECT_NEAR(report.waterfall[0].share.value(), 0.075, 1e-12);
+  EXPECT_NEAR(report.waterfall[1].share.value(), 0.125 - 0.075, 1e-12);
+  double sum = 0.0;
+  for (const WaterfallStep& step : report.waterfall) sum += step.share.value();
+  EXPECT_NEAR(sum, 1.0, 1e-9);
+}
+
 TEST(StepMetrics, StagesReportTheirFirstRankAndTheWorstMemoryIsNamed) {
   const StepReport report = Report(TwoStages());
   ASSERT_EQ(report.stages.size(), 2u);

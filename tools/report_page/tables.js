@@ -47,7 +47,10 @@ Q.cards = function(run) {
     card(
         Q.percent(run.mfu.causal), 'MFU',
         `causal attention halved; ${Q.percent(run.mfu.full)} ` +
-            'with full squares'),
+            'with full squares' +
+            (run.mfu_of_dropped_tokens > 0 ?
+                 `; ${Q.percent(run.mfu_of_dropped_tokens)} of it dropped by experts` :
+                 '')),
     card(
         run.model_tflops_per_gpu.causal.toFixed(1), 'model TFLOP/s per GPU',
         `of ${run.peak_tflops_per_gpu.toFixed(1)} at peak; HFU ${Q.percent(run.hfu)}`),
@@ -185,6 +188,12 @@ Q.runTables = function(run) {
                           }));
   const waterfall =
       run.waterfall.map((step) => ({name: step.cause, cells: [Q.percent(step.share_of_peak)]}));
+  if (run.mfu_of_dropped_tokens > 0) {
+    waterfall.push({
+      name: 'dropped tokens: counted by MFU on top, take no time',
+      cells: [Q.percent(run.mfu_of_dropped_tokens)]
+    });
+  }
   const path = run.critical_path === null ? [] : [table(
       'Critical path: what bounds the step', ['cause', 'time', 'of step', 'operations'],
       run.critical_path.causes.map((c) => ({
