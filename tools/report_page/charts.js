@@ -21,6 +21,25 @@ function base() {
   };
 }
 
+// A label in lines of at most `width` letters, words left whole.
+function lines(text, width) {
+  const result = [''];
+  for (const word of text.split(' ')) {
+    const last = result.length - 1;
+    if (result[last] && result[last].length + 1 + word.length > width) {
+      result.push(word);
+    } else {
+      result[last] += (result[last] ? ' ' : '') + word;
+    }
+  }
+  return result;
+}
+
+// Whether a chart is as narrow as on a phone, where long names would leave no room for bars.
+const narrow = (id) => document.getElementById(id).parentElement.clientWidth < 500;
+
+let drawnNarrow = false;  // whether the charts were drawn so
+
 const isAchieved = (step) => step.cause.startsWith('achieved');
 
 // A single run: each loss hangs from what is left of the peak, down to what was achieved.
@@ -43,7 +62,7 @@ function waterfall(runs) {
     return {
       type: 'bar',
       data: {
-        labels: steps.map((s) => s.cause),
+        labels: steps.map((s) => (narrow('waterfall') ? lines(s.cause, 17) : s.cause)),
         datasets: [{
           data: bars,
           minBarLength: 3,
@@ -53,7 +72,16 @@ function waterfall(runs) {
       options: {
         ...look,
         indexAxis: 'y',
-        scales: {x: look.axis('% of peak', {min: 0, max: 100}), y: look.axis('')},
+        scales: {
+          x: look.axis('% of peak', {min: 0, max: 100}),
+          y: look.axis('', {
+            ticks: {
+              color: Q.css('--quiet'),
+              autoSkip: false,
+              font: {size: narrow('waterfall') ? 10 : 12}
+            }
+          })
+        },
         plugins: {
           legend: {display: false},
           tooltip: {
@@ -117,7 +145,7 @@ function exposed(runs) {
     return stacked(runs, kinds.map((k) => Q.kindNames[k]), (run, name) => {
       const kind = kinds.find((k) => Q.kindNames[k] === name);
       return (run.communication[kind] || {exposed_s: 0}).exposed_s;
-    }, 's exposed per step', (i) => Q.seriesColors[[3, 1, 5, 0, 7][i % 5]], {});
+    }, 's exposed per step', (i) => Q.exposedColors[kinds[i]], {});
   }
   const look = base();
   const of = (kind, key) => runs[0].communication[kind][key];
@@ -215,15 +243,27 @@ function clean(config) {
 
 Q.drawCharts = function() {
   for (const chart of Q.charts || []) chart.destroy();
+  drawnNarrow = narrow('waterfall');
   const runs = Q.report.runs;
   const height = runs.length > 1 ? Math.max(320, 110 + runs.length * 24) : 320;
   for (const id of ['waterfall', 'exposed']) {
-    document.getElementById(id).parentElement.style.height = height + 'px';
+    const causes = runs.length === 1 && id === 'waterfall' ?
+        runs[0].waterfall.filter((s) => s.share_of_peak !== 0).length :
+        0;
+    const room = narrow(id) ? Math.max(height, 60 + causes * 38) : height;
+    document.getElementById(id).parentElement.style.height = room + 'px';
   }
   const make = (id, config) => new window.Chart(document.getElementById(id), clean(config));
   Q.charts = [make('waterfall', waterfall(runs)), make('exposed', exposed(runs))];
   const chosen = Number(document.getElementById('memory-run').value);
   if (Q.runs[chosen]) Q.charts.push(make('memory', memory(chosen)));
+};
+
+// Call when the window has another width; drawing anew only where long names are then written
+// otherwise.
+Q.resizeCharts = function() {
+  if (drawnNarrow !== narrow('waterfall')) return Q.drawCharts();
+  for (const chart of Q.charts || []) chart.resize();
 };
 
 Q.fillMemoryMenu = function() {

@@ -39,12 +39,14 @@ Q.actionNames = [
 Q.actionLetters = ['F', 'B', 'I', 'W', '', '', ''];
 
 // Program's states of a rank (sim/program/run_result.h), those that a gap can be in: its colour
-// per theme and the angle of its hatching.
+// per theme and the angle of its hatching. What waits inside an action is of one family of colours,
+// apart by hatching; the transfer between stages, which waits outside, has the purple that is safe
+// beside orange, and no other.
 Q.states = {
   2: {name: 'exposed tensor parallel', light: '#d55e00', dark: '#e8742a', hatch: 0},
-  3: {name: 'exposed context parallel', light: '#b34d00', dark: '#c96a2c', hatch: 0},
-  4: {name: 'exposed expert parallel', light: '#8c3a00', dark: '#b05a28', hatch: 0},
-  5: {name: 'exposed p2p transfer', light: '#d55e00', dark: '#e8742a', hatch: 0},
+  3: {name: 'exposed context parallel', light: '#b34d00', dark: '#c96a2c', hatch: 3},
+  4: {name: 'exposed expert parallel', light: '#8c3a00', dark: '#b05a28', hatch: 4},
+  5: {name: 'exposed p2p transfer', light: '#5d3a9b', dark: '#7b4fe0', hatch: 0},
   6: {name: 'exposed data parallel', light: '#d9c400', dark: '#e0d040', hatch: 0},
   8: {name: 'bubble: warm-up', light: '#d3dae3', dark: '#3a4553', hatch: 1},
   9: {name: 'bubble: steady', light: '#f0b8b0', dark: '#7a3b36', hatch: 2},
@@ -85,6 +87,14 @@ Q.laneNames = {
   pp: 'point-to-point',
   dp: 'data parallel',
   other: 'other'
+};
+// Exposed communication in the charts, as near to its colour in the timeline as stacked bars allow.
+Q.exposedColors = {
+  tp: '#d55e00',
+  cp: '#e69f00',
+  ep: '#cc79a7',
+  pp: '#7b4fe0',
+  dp: '#d9c400'
 };
 Q.seriesColors = [
   '#0072b2', '#e69f00', '#009e73', '#d55e00', '#56b4e9', '#cc79a7', '#999999', '#7f4ea8', '#b8860b',

@@ -133,6 +133,8 @@ async function start() {
     Q.drawCharts();
     if (timeline) timeline.resize();
   };
+  // A phone that is turned: names are broken into lines by the width.
+  window.addEventListener('resize', () => Q.resizeCharts());
   document.getElementById('theme').onclick = () => {
     setTheme(!Q.dark());
     redraw();

@@ -280,7 +280,7 @@ class Painter {
 
   // Times that deserve a line, with the number that stands beside each.
   ticks(view, left) {
-    const goal = (view.end - view.begin) / Math.max(2, (this.width - left) / 110);
+    const goal = (view.end - view.begin) / Math.max(2, (this.width - left) / 90);
     const power = 10 ** Math.floor(Math.log10(goal));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= goal);
     const [unit, size] = step >= 1e11 ? ['s', 1e12] :
