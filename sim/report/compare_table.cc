@@ -226,7 +226,7 @@ std::string RenderTrades(const Comparison& comparison, const TableStyle& style) 
 }
 
 std::string RenderDifferences(const Comparison& comparison, const TableStyle& style) {
-  const std::vector<DifferingKey> keys = WithoutConstants(DifferingKeys(comparison));
+  const std::vector<DifferingKey> keys = DifferingKeys(comparison);
   std::string text = Heading("What differs", keys.empty() ? "nothing" : "", style);
   if (keys.empty()) return text;
   std::vector<Column> columns = {{"key"}};

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 #include <tuple>
 
 #include "sim/base/counter_rng.h"
@@ -48,6 +48,16 @@ std::string MemoryDifference(Bytes bytes, Bytes other) {
                      difference < 0 ? "less" : "more");
 }
 
+// What the run has for a key, written or not; empty where nothing is known.
+std::string ValueOf(const RunDescription& run, const std::string& key) {
+  for (const auto* values : {&run.values, &run.implied}) {
+    const auto found = std::find_if(values->begin(), values->end(),
+                                    [&](const auto& value) { return value.first == key; });
+    if (found != values->end()) return found->second;
+  }
+  return "";
+}
+
 void Append(std::string& text, const std::string& part) {
   if (part.empty()) return;
   if (!text.empty()) text += ", ";
@@ -63,39 +73,32 @@ void SortByStepTime(Comparison& comparison) {
             });
 }
 
+std::string ReasonText(const Diagnostics& problems) {
+  std::string text;
+  for (const Diagnostic& problem : problems) {
+    if (!text.empty()) text += "; ";
+    text += problem.message;
+  }
+  return text;
+}
+
 std::vector<DifferingKey> DifferingKeys(const Comparison& comparison) {
   std::vector<DifferingKey> keys;
-  std::map<std::string, std::size_t> place;  // in `keys`
-  const std::size_t runs = comparison.runs.size();
-  for (std::size_t r = 0; r < runs; ++r) {
-    for (const auto& [key, value] : comparison.runs[r].run.values) {
-      const auto [it, added] = place.emplace(key, keys.size());
-      if (added) keys.push_back({key, std::vector<std::string>(runs)});
-      keys[it->second].values[r] = Shortened(value);
+  std::set<std::string> seen;
+  for (const ComparedRun& run : comparison.runs) {
+    for (const auto& [key, value] : run.run.values) {
+      if (seen.insert(key).second) keys.push_back({key, {}});
+    }
+  }
+  for (DifferingKey& key : keys) {
+    for (const ComparedRun& run : comparison.runs) {
+      key.values.push_back(Shortened(ValueOf(run.run, key.key)));
     }
   }
   std::erase_if(keys, [](const DifferingKey& key) {
     return std::all_of(key.values.begin(), key.values.end(),
                        [&](const std::string& value) { return value == key.values.front(); });
   });
-  return keys;
-}
-
-std::vector<DifferingKey> WithoutConstants(std::vector<DifferingKey> keys) {
-  std::vector<DifferingKey> shown;
-  for (const char* part : {"gpu", "collectives"}) {
-    const std::string prefix = std::string(part) + ".";
-    std::size_t hidden = 0;
-    std::erase_if(keys, [&](const DifferingKey& key) {
-      const bool constant = key.key.starts_with(prefix) && key.key != prefix + "name";
-      hidden += constant ? 1 : 0;
-      return constant;
-    });
-    if (hidden == 0) continue;
-    shown.push_back({fmt::format("{} ({} values)", part, hidden), {}});
-  }
-  for (DifferingKey& key : shown) key.values.assign(keys.empty() ? 0 : keys[0].values.size(), "");
-  keys.insert(keys.end(), shown.begin(), shown.end());
   return keys;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/result.h"
 #include "sim/metrics/step_report.h"
 #include "sim/report/run_description.h"
 
@@ -38,7 +39,7 @@ struct RefusedSchedule {
   std::string reason;
 };
 
-// A value that is not the same in all runs.
+// A key that is not the same in all runs.
 struct DifferingKey {
   std::string key;                  // "parallel.tensor"
   std::vector<std::string> values;  // by run
@@ -52,16 +53,17 @@ struct Comparison {
   std::vector<RefusedSchedule> refused;
 };
 
+// Why a trial was refused, in a line: the messages, without their places in the run file, which
+// says what all trials have in common.
+[[nodiscard]] std::string ReasonText(const Diagnostics& problems);
+
 // Ascending by step time, then by label.
 void SortByStepTime(Comparison& comparison);
 
-// The values of the scenarios that differ between the runs: of all that can change a result
-// (RunDescription::values).
+// The keys that any of the runs writes itself (RunDescription::values) and that differ, each once.
+// Where a run leaves one to a file that it names, to a software stack or to a default, the value is
+// that; it is empty where there is none.
 [[nodiscard]] std::vector<DifferingKey> DifferingKeys(const Comparison& comparison);
-
-// The same for a reader: of the constants that come with another GPU or other collectives, only how
-// many there are.
-[[nodiscard]] std::vector<DifferingKey> WithoutConstants(std::vector<DifferingKey> keys);
 
 // What row `index` gives and takes against the fastest that fits in memory (that one: against the
 // one that needs least memory), in a line: "2.1 % slower than interleaved, 14.2 GB less at the

@@ -67,9 +67,11 @@ struct RunDescription {
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
   network::NetworkOptions network;
   std::size_t perturbations = 0;
-  // Every value that can change a result, by the name of its key, in a fixed order: what `hash`
-  // stands for.
+  // The keys that the run writes itself, with their values as written, in its order.
   std::vector<std::pair<std::string, std::string>> values;
+  // Those that it leaves to files, a software stack, defaults and derivation; the first of a key
+  // counts.
+  std::vector<std::pair<std::string, std::string>> implied;
 
   MeasuredSpread spread;
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/result.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/report/run_description.h"
@@ -32,6 +33,7 @@ struct SensitivityReport {
   Duration step_time{0};                       // as it is
   std::vector<ResourceSensitivity> resources;  // largest share first
   std::vector<FreeSensitivity> free;           // shortest step first
+  Diagnostics warnings;                        // of the run as it is, once it is simulated
 };
 
 [[nodiscard]] std::string RenderSensitivityTable(const RunDescription& run,

@@ -91,8 +91,7 @@ bool ExpandHuggingFace(YamlValue* model, Findings* findings) {
   if (!value.is_scalar() || value.text.empty()) {
     return fail(given->position, "expected the path of a config.json");
   }
-  fs::path path(value.text);
-  if (path.is_relative()) path = fs::path(value.position.file).parent_path() / path;
+  fs::path path(ResolvePath(value.text, value.position));
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) path /= "config.json";
   const std::string file = path.lexically_normal().string();

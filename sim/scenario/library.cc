@@ -46,6 +46,11 @@ const IncludePlace* FindPlace(std::string_view path) {
 
 constexpr int kMaxBases = 8;
 
+constexpr std::string_view kAbsent = "no such file";
+constexpr std::string_view kNoFile = "not a regular file";
+constexpr std::string_view kClosed = "cannot be read";
+constexpr std::string_view kUnreadable[] = {kAbsent, kNoFile, kClosed};
+
 // A name is one path component, so that it cannot lead out of the directories that are searched.
 bool IsName(std::string_view text) {
   if (text.empty() || text.size() > 100 || text.front() == '.' || text.front() == '-') return false;
@@ -77,19 +82,32 @@ YamlValue* FindPath(YamlValue* root, std::string_view path) {
 Result<std::string> ReadTextFile(const std::string& path, std::size_t max_bytes) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return Error("no such file", {path, 0, 0});
-  if (!fs::is_regular_file(status)) return Error("not a regular file", {path, 0, 0});
+  if (!fs::exists(status)) return Error(std::string(kAbsent), {path, 0, 0});
+  if (!fs::is_regular_file(status)) return Error(std::string(kNoFile), {path, 0, 0});
   const auto size = fs::file_size(path, error);
   if (!error && size > max_bytes) {
     return Error(fmt::format("{} bytes are too many (at most {})", size, max_bytes), {path, 0, 0});
   }
   std::ifstream stream(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream) return Error("cannot be read", {path, 0, 0});
+  if (!stream) return Error(std::string(kClosed), {path, 0, 0});
   return text;
 }
 
 std::string Stem(const std::string& path) { return fs::path(path).stem().string(); }
+
+bool StandsForFile(std::string_view path) { return FindPlace(path) != nullptr; }
+
+bool SaysUnreadable(const Diagnostic& problem) {
+  return std::any_of(std::begin(kUnreadable), std::end(kUnreadable),
+                     [&](std::string_view text) { return problem.message.ends_with(text); });
+}
+
+std::string ResolvePath(const std::string& given, const SourcePosition& place) {
+  const fs::path path(given);
+  if (path.is_absolute()) return path.lexically_normal().string();
+  return (fs::path(place.file).parent_path() / path).lexically_normal().string();
+}
 
 std::string Library::Locate(std::string_view kind, std::string_view name) const {
   const std::string file = fmt::format("{}.yaml", name);

@@ -22,6 +22,17 @@ namespace quadrille::scenario {
 // File name without directory and extension.
 [[nodiscard]] std::string Stem(const std::string& path);
 
+// Whether a name can stand for a file at the dotted `path`: "model", "cluster.gpu".
+[[nodiscard]] bool StandsForFile(std::string_view path);
+
+// Whether the problem is that a file which a key names by its path is not there or cannot be read:
+// its message ends in one of ReadTextFile's.
+[[nodiscard]] bool SaysUnreadable(const Diagnostic& problem);
+
+// The path `given` at `place`: beside the file that gives it, or where the call is made when the
+// command line does.
+[[nodiscard]] std::string ResolvePath(const std::string& given, const SourcePosition& place);
+
 struct IncludePlace;  // where a name stands for a file
 
 class Library {

@@ -40,7 +40,7 @@ std::string PathOf(const OverlaySection& section, std::string_view name) {
 
 // The file that `value` names, as a tree.
 std::optional<YamlValue> ReadOverlay(const YamlValue& value, const Library& library,
-                                     const std::string& directory, Findings* findings) {
+                                     Findings* findings) {
   const auto fail = [&](const std::string& message) {
     findings->Error(value.position, fmt::format("include: {}", message));
     return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<YamlValue> ReadOverlay(const YamlValue& value, const Library& libr
   const std::filesystem::path given(value.text);
   std::string file = value.text;
   if (given.extension() == ".yaml") {
-    if (given.is_relative()) file = (directory / given).lexically_normal().string();
+    file = ResolvePath(value.text, value.position);
   } else {
     file = given.has_parent_path() ? "" : library.Locate("overlays", value.text);
     if (file.empty()) return fail(fmt::format("there is no overlay named {}", Quoted(value.text)));
@@ -124,7 +124,7 @@ void MergeOnto(const YamlValue& over, YamlValue* base) {
 }
 
 std::vector<OverlaySection> TakeOverlays(YamlValue* root, const Library& library,
-                                         const std::string& directory, Findings* findings) {
+                                         Findings* findings) {
   std::vector<OverlaySection> sections;
   const auto found = std::find_if(root->entries.begin(), root->entries.end(),
                                   [](const YamlEntry& entry) { return entry.key == "include"; });
@@ -135,7 +135,7 @@ std::vector<OverlaySection> TakeOverlays(YamlValue* root, const Library& library
   std::vector<YamlValue> files = {include.value};
   if (include.value.is_sequence()) files = include.value.items;
   for (const YamlValue& file : files) {
-    std::optional<YamlValue> tree = ReadOverlay(file, library, directory, findings);
+    std::optional<YamlValue> tree = ReadOverlay(file, library, findings);
     if (tree) TakeSections(std::move(*tree), library, &sections, findings);
   }
   return sections;

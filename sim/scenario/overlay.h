@@ -35,10 +35,10 @@ struct OverlaySection {
 void MergeOnto(const YamlValue& over, YamlValue* base);
 
 // Takes `include` out of `root` and reads the files that it names; paths are relative to
-// `directory`. Problems: no such file or name, an unknown section, a section that is no map, a name
-// that no description has. The sections come in the order in which they are to be applied.
+// the file that names them. Problems: no such file or name, an unknown section, a section that is
+// no map, a name that no description has. The sections come in the order in which they are to be
+// applied.
 [[nodiscard]] std::vector<OverlaySection> TakeOverlays(YamlValue* root, const Library& library,
-                                                       const std::string& directory,
                                                        Findings* findings);
 
 // Applies what `sections` say of the description `name` of `kind` to its tree, and notes their use.

@@ -11,8 +11,6 @@
 namespace quadrille::scenario {
 namespace {
 
-constexpr const char* kCommandLine = "command line";
-
 struct ShortName {
   std::string_view path;
   std::string_view name;

@@ -10,6 +10,9 @@
 
 namespace quadrille::scenario {
 
+// The file of positions that the command line set.
+inline constexpr const char* kCommandLine = "command line";
+
 // Applies `text`, KEY=VALUE with a dotted key and a value in YAML, to the tree. A key may lead into
 // an included file
 // (`model.layers=32`), which is put in its place first. An empty value (or `null`) removes the key,

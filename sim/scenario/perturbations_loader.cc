@@ -124,12 +124,12 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
     reader.Read("switches", &perturbation.switches, "[spine1]");
   }
   if (!known || kind == Kind::kBackgroundTraffic) {
-    reader.Read("share", &perturbation.factor, Zero::kRefused);
+    const bool read = reader.Read("share", &perturbation.factor, Zero::kRefused);
     if (reader.ReadName("tier", &perturbation.tier, kFabricTiers) && known && reader.Has("links")) {
       reader.Error("tier", "names links that 'links' names too; use one of them");
     }
-    if (known && perturbation.factor.value() >= 1.0) {
-      if (reader.Has("share")) CannotRun(reader, "share", "must be below 1: nothing would arrive");
+    if (known && read && perturbation.factor.value() >= 1.0) {
+      CannotRun(reader, "share", "must be below 1: nothing would arrive");
     }
   }
   if (known && form.factor) reader.Require({"factor"});

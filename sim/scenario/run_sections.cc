@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "schedules/check.h"
@@ -64,6 +63,7 @@ void LoadPairFactor(MapReader& reader, ScheduleChoice* schedule) {
 constexpr std::size_t kMaxOrderBytes = std::size_t{1} << 26;
 
 void LoadOrder(MapReader& reader, ScheduleChoice* schedule) {
+  schedule->order_file = ResolvePath(schedule->order_file, reader.Find("order_file")->position);
   const Result<std::string> text = ReadTextFile(schedule->order_file, kMaxOrderBytes);
   if (!text) return reader.Error("order_file", ToString(text.error()));
   Result<schedules::PipelineSchedule> order = schedules::ParseSchedule(*text, schedule->order_file);
@@ -201,8 +201,9 @@ void LoadParallel(MapReader reader, GivenSizes* given, Scenario* scenario) {
   reader.Finish();
 }
 
-void LoadSchedule(MapReader reader, const std::string& directory, Scenario* scenario) {
+void LoadSchedule(MapReader reader, Scenario* scenario) {
   ScheduleChoice& schedule = scenario->schedule;
+  schedule.place = reader.findings().Position("schedule");
   schedules::ScheduleRequest& request = schedule.request;
   schedule.name = scenario->parallel.virtual_stages > 1 ? "interleaved" : "1f1b";
   if (reader.Read("name", &schedule.name)) ChooseNamed(reader, scenario);
@@ -213,8 +214,6 @@ void LoadSchedule(MapReader reader, const std::string& directory, Scenario* scen
   reader.ReadName("pair", &request.costs.pair_cost, kPairCosts);
   LoadPairFactor(reader, &schedule);
   if (reader.Read("order_file", &schedule.order_file)) {
-    const std::filesystem::path path(schedule.order_file);
-    if (path.is_relative()) schedule.order_file = (directory / path).lexically_normal().string();
     LoadOrder(reader, &schedule);
   } else {
     Default(reader, "name", schedule.name,

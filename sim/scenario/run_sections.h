@@ -20,9 +20,8 @@ struct GivenSizes {
 };
 
 void LoadParallel(MapReader reader, GivenSizes* given, Scenario* scenario);
-// REQUIRES: parallel is loaded; the default schedule depends on it. `directory` is where a relative
-// order file is looked up.
-void LoadSchedule(MapReader reader, const std::string& directory, Scenario* scenario);
+// REQUIRES: parallel is loaded; the default schedule depends on it.
+void LoadSchedule(MapReader reader, Scenario* scenario);
 void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario);
 void LoadExpertExecution(MapReader reader, Scenario* scenario);
 void LoadLayout(MapReader reader, Scenario* scenario);

@@ -32,6 +32,16 @@ struct ScheduleChoice {
   // What a fused pair lasts over the sum of its actions, when that is given.
   Ratio pair_factor{1.0};
   std::optional<schedules::PipelineSchedule> order;  // of `order_file`, read and checked
+  SourcePosition place;                              // of `schedule` in the run file
+};
+
+// A key of the run as it is written.
+struct WrittenKey {
+  std::string key;    // "overlap.p2p", "perturbations.0.kind"
+  std::string value;  // without quotes; of a description in a file of its own: its name
+  // In the run file or on the command line. What a file or a software stack says follows from the
+  // key that names it.
+  bool own = true;
 };
 
 // One thing that the run did not say and the loader had to choose, for the report.
@@ -72,6 +82,7 @@ struct Scenario {
   std::vector<metrics::PublishedFigure> published;
   bool overridden = false;  // by --set
 
+  std::vector<WrittenKey> written;  // a copy of the input; no part of the hash
   std::vector<Assumption> assumptions;
   Diagnostics warnings;     // legal, but not what one would do
   std::uint64_t hash = 0;   // of all values above: printed in every output

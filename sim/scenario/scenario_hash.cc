@@ -310,7 +310,7 @@ void DumpParallel(Dump& dump, const parallel::ParallelConfig& config) {
 
 void DumpSchedule(Dump& dump, const ScheduleChoice& schedule) {
   dump.Section("schedule");
-  const auto& [name, order_file, request, pair_factor, order] = schedule;
+  const auto& [name, order_file, request, pair_factor, order, place] = schedule;
   const std::string actions = order ? schedules::PrintSchedule(*order, true) : "";
   QUADRILLE_DUMP(dump, "", actions);
   const auto& [pipeline, microbatches, virtual_stages, group, slices, waves, memory_limit, costs] =
@@ -319,6 +319,7 @@ void DumpSchedule(Dump& dump, const ScheduleChoice& schedule) {
                  memory_limit);
   const auto& [forward, backward, input, weight, latency, pair_cost, pair] = costs;
   (void)order_file;
+  (void)place;
   QUADRILLE_DUMP(dump, "costs", forward, backward, input, weight, latency, pair_cost, pair,
                  pair_factor);
 }

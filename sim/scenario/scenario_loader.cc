@@ -25,6 +25,7 @@
 #include "sim/scenario/scenario_hash.h"
 #include "sim/scenario/software_stack.h"
 #include "sim/scenario/text_checks.h"
+#include "sim/scenario/written_keys.h"
 #include "sim/scenario/yaml_reader.h"
 
 namespace quadrille::scenario {
@@ -67,7 +68,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   root.Read("nodes", &given.nodes, {1, 1 << 20});
   root.Read("gpus", &given.gpus, {1, 1 << 24});
   LoadParallel(root.Section("parallel"), &given, scenario);
-  LoadSchedule(root.Section("schedule"), DirectoryOf(file), scenario);
+  LoadSchedule(root.Section("schedule"), scenario);
   LoadTraining(root.Section("training"), &given, scenario);
   LoadExpertExecution(root.Section("experts"), scenario);
   LoadLayout(root.Section("layout"), scenario);
@@ -92,18 +93,27 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
 bool IsInclude(const std::string& override) { return override.starts_with("include="); }
 
 // Replaces names by files, with overlays and overrides, and fills in what the software stack says.
+// Notes which keys are written where.
 void Complete(const std::string& file, const std::vector<std::string>& overrides, Library* library,
-              YamlValue* tree, Findings* findings) {
+              YamlValue* tree, std::vector<WrittenKey>* written, Findings* findings) {
   for (const std::string& override : overrides) {
     if (IsInclude(override)) ApplyOverride(override, tree, *library, findings);
   }
-  library->SetOverlays(TakeOverlays(tree, *library, DirectoryOf(file), findings));
+  std::vector<WrittenKey> includes;
+  AddWrittenKeys(*tree, file, &includes);
+  std::erase_if(includes, [](const WrittenKey& key) { return !key.key.starts_with("include"); });
+  library->SetOverlays(TakeOverlays(tree, *library, findings));
   for (const std::string& override : overrides) {
     if (!IsInclude(override)) ApplyOverride(override, tree, *library, findings);
   }
   library->ExpandAll(tree, findings);
+  *written = std::move(includes);
+  AddWrittenKeys(*tree, file, written);
+  const std::size_t given = written->size();
   ApplyStack(tree, findings);
   library->ExpandAll(tree, findings);  // the stack may have named a table
+  AddWrittenKeys(*tree, file, written);
+  for (std::size_t i = given; i < written->size(); ++i) (*written)[i].own = false;
   WarnOfUnusedOverlays(library->overlays(), findings);
 }
 
@@ -118,7 +128,9 @@ Result<Scenario> LoadScenarioText(const std::string& text, const std::string& fi
   scenario.overridden = !options.overrides.empty();
   Library library(SearchedDirectories(file, options), file);
   std::optional<YamlValue> tree = ParseYaml(text, file, findings.problems());
-  if (tree && tree->is_map()) Complete(file, options.overrides, &library, &*tree, &findings);
+  if (tree && tree->is_map()) {
+    Complete(file, options.overrides, &library, &*tree, &scenario.written, &findings);
+  }
   if (tree) LoadRun(MapReader(&*tree, "", &findings), file, &scenario);
   if (findings.any_problem()) return tl::unexpected(findings.TakeProblems());
   scenario.warnings = findings.TakeWarnings();

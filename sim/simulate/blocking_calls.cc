@@ -27,6 +27,14 @@ bool RunsInOrder(const schedules::LoweredSchedule& calls,
   return true;
 }
 
+// Problems that name no place are the schedule's.
+Diagnostics At(const Scenario& scenario, Diagnostics problems) {
+  for (Diagnostic& problem : problems) {
+    if (problem.position.file.empty()) problem.position = scenario.schedule.place;
+  }
+  return problems;
+}
+
 }  // namespace
 
 Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
@@ -45,13 +53,14 @@ Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
     Result<schedules::LoweredSchedule> calls =
         schedules::LowerToMegatron(from_file ? as_named : std::string_view(schedule.name), request,
                                    schedules::MegatronTransfers::kBatched);
-    if (!calls && !from_file) return tl::unexpected<Diagnostics>(calls.error());
+    if (!calls && !from_file) return tl::unexpected<Diagnostics>(At(scenario, calls.error()));
     if (calls && RunsInOrder(*calls, schedule)) return std::move(*calls);
   }
   Result<Duration> runs = schedules::EvaluateCallByCall(schedule, scenario.schedule.request.costs);
   if (runs) return std::nullopt;
   for (Diagnostic& problem : runs.error()) {
     if (!problem.cannot_run) continue;
+    problem.position = scenario.schedule.place;
     problem.message = fmt::format(
         "{} under overlap.p2p: blocking: {}; eager and posted-ahead sends run it, and batched "
         "calls are known of Megatron-LM's own schedules only (1f1b, interleaved)",

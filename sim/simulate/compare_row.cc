@@ -154,6 +154,9 @@ report::ComparedRun CompareRow(const ScheduleVariant& variant, const Simulation&
   row.layout = variant.layout;
   row.costs = variant.costs;
   row.run = DescribeRun(variant.scenario);
+  for (const Diagnostic& warning : simulation.compiled.warnings) {
+    row.run.warnings.push_back(ToString(warning));
+  }
   row.schedule = row.run.schedule;
   if (const ScheduleEntry* entry = schedules::FindSchedule(row.schedule)) {
     row.description = entry->description;

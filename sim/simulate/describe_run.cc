@@ -38,16 +38,15 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.collective_constants = scenario.collectives.sources;
   const PredictionInterval interval = IntervalOf(StratumOf(scenario));
   run.spread = {interval.low, interval.high, interval.rows, interval.basis};
-  // Names first: what they stand for follows.
-  run.values = {{"model.name", scenario.model.name},
-                {"cluster.name", scenario.cluster.name},
-                {"gpu.name", scenario.gpu.name},
-                {"collectives.name", scenario.collectives.name},
-                {"overlap.tensor_parallel", scenario.overlap.tensor_parallel.name}};
-  for (auto& value : scenario::ValuesOf(scenario)) run.values.push_back(std::move(value));
+  for (const scenario::WrittenKey& written : scenario.written) {
+    (written.own ? run.values : run.implied).emplace_back(written.key, written.value);
+  }
   for (const scenario::Assumption& assumption : scenario.assumptions) {
     run.chosen.push_back({assumption.key, assumption.value, assumption.reason});
+    run.implied.emplace_back(assumption.key, assumption.value);
   }
+  // What was derived, where it goes by the name of its key ("parallel.data").
+  for (auto& value : scenario::ValuesOf(scenario)) run.implied.push_back(std::move(value));
   for (const Diagnostic& warning : scenario.warnings) run.warnings.push_back(ToString(warning));
   return run;
 }

@@ -34,6 +34,11 @@ std::vector<runtime::Perturbation> PerturbationsOf(std::vector<runtime::Perturba
 
 }  // namespace
 
+bool StepsDiffer(const scenario::Scenario& scenario) {
+  return std::any_of(scenario.perturbations.begin(), scenario.perturbations.end(),
+                     [](const auto& given) { return DrawnPerStep(given.kind); });
+}
+
 scenario::Scenario StepOf(const scenario::Scenario& scenario, std::int32_t step) {
   scenario::Scenario result = scenario;
   result.perturbations = PerturbationsOf(std::move(result.perturbations), step);
@@ -46,10 +51,7 @@ Result<std::vector<Duration>> SimulateSteps(const scenario::Scenario& scenario,
                                             const std::function<void(Ratio)>& progress) {
   QUADRILLE_CHECK(steps >= 1, "{} steps", steps);
   const auto count = static_cast<std::size_t>(steps);
-  if (steps == 1 || std::none_of(scenario.perturbations.begin(), scenario.perturbations.end(),
-                                 [](const auto& given) { return DrawnPerStep(given.kind); })) {
-    return std::vector<Duration>(count, first);
-  }
+  if (steps == 1 || !StepsDiffer(scenario)) return std::vector<Duration>(count, first);
   Result<CompiledStep> compiled = CompileStep(scenario, options.unfold);
   if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
   std::vector<std::optional<Result<Duration>>> times(count - 1);

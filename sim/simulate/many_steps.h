@@ -13,6 +13,9 @@
 
 namespace quadrille::simulate {
 
+// Whether anything in the run is drawn anew in each step; without it all steps are alike.
+[[nodiscard]] bool StepsDiffer(const scenario::Scenario& scenario);
+
 // `scenario` as its `step`-th step sees it: what is drawn anew in every step (kernel and launch
 // jitter, the load of experts) has a seed of its own, hashed from the scenario's and the number of
 // the step. What a GPU or a link is stays. Step 0 is the scenario itself.

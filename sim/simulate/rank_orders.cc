@@ -73,6 +73,9 @@ Result<std::vector<ScheduleVariant>> RankOrderVariants(const scenario::Scenario&
     variant.own = SameOrder(*order, run.parallel.order, run.parallel);
     variant.scenario = run;
     variant.scenario.parallel.order = *order;
+    std::vector<scenario::WrittenKey>& written = variant.scenario.written;
+    std::erase_if(written, [](const auto& key) { return key.key == "parallel.order"; });
+    written.push_back({"parallel.order", word, true});
     variants.push_back(std::move(variant));
   }
   if (!problems.empty()) return tl::unexpected<Diagnostics>(std::move(problems));

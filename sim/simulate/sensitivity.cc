@@ -276,14 +276,16 @@ std::vector<FreeKind> FreeKindsOf(const Scenario& s) {
   return kinds;
 }
 
-Result<Duration> Answer(Scenario scenario, const SimulateOptions& options,
-                        const Question& question) {
+// The step time, and in `warnings`, if asked for, what is to be said of the run.
+Result<Duration> Answer(Scenario scenario, const SimulateOptions& options, const Question& question,
+                        Diagnostics* warnings) {
   if (question.scenario) question.scenario(scenario);
   Result<CompiledStep> compiled = CompileStep(scenario, options.unfold);
   if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
   if (question.compiled) question.compiled(*compiled);
   const Result<Simulation> simulation = Run(scenario, std::move(*compiled), options);
   if (!simulation) return tl::unexpected<Diagnostics>(simulation.error());
+  if (warnings != nullptr) *warnings = simulation->compiled.warnings;
   return simulation->report.step_time;
 }
 
@@ -312,14 +314,17 @@ Result<report::SensitivityReport> AnalyseSensitivity(const Scenario& scenario,
   }
   for (const FreeKind& kind : kinds) questions.push_back(kind.question);
 
+  report::SensitivityReport report;
   std::vector<std::optional<Result<Duration>>> answers(questions.size());
   ParallelFor(
       questions.size(), threads,
-      [&](std::size_t i) { answers[i] = Answer(scenario, options, questions[i]); }, progress);
+      [&](std::size_t i) {
+        answers[i] = Answer(scenario, options, questions[i], i == 0 ? &report.warnings : nullptr);
+      },
+      progress);
   for (const std::optional<Result<Duration>>& answer : answers) {
     if (!*answer) return tl::unexpected<Diagnostics>(answer->error());
   }
-  report::SensitivityReport report;
   report.step_time = **answers[0];
   std::size_t next = 1;
   for (const Resource& resource : resources) {

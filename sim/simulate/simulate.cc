@@ -50,7 +50,14 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
   run.keep_times = options.critical_path;
   run.progress = options.progress;
   Result<program::RunResult> result = runtime::Execute(compiled.program, compiled.machine, run);
-  if (!result) return tl::unexpected<Diagnostics>(result.error());
+  if (!result) {
+    // Without faults it is the order that never ends.
+    if (!scenario.perturbations.empty()) return tl::unexpected<Diagnostics>(result.error());
+    for (Diagnostic& problem : result.error()) {
+      if (problem.cannot_run) problem.position = scenario.schedule.place;
+    }
+    return tl::unexpected<Diagnostics>(std::move(result.error()));
+  }
   Simulation simulation;
   simulation.report =
       metrics::ComputeStepReport(compiled.program, *result, FactsOf(scenario, compiled));

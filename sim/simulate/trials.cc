@@ -9,6 +9,7 @@
 
 #include "sim/base/parallel_for.h"
 #include "sim/metrics/memory_timeline.h"
+#include "sim/report/comparison.h"
 #include "sim/report/number_text.h"
 #include "sim/runtime/static_evaluator.h"
 #include "sim/simulate/describe_run.h"
@@ -28,21 +29,16 @@ struct Bound {
   Bytes capacity;
 };
 
-std::string OneLine(const Diagnostics& problems) {
-  std::string text;
-  for (const Diagnostic& problem : problems) {
-    if (!text.empty()) text += "; ";
-    text += problem.message;
-  }
-  return text;
-}
-
 Result<TrialRow> Execute(const Trial& trial, const LoadTrial& load) {
   const Result<scenario::Scenario> scenario = load(trial.overrides);
   if (!scenario) return tl::unexpected<Diagnostics>(scenario.error());
   Result<Simulation> simulation = Simulate(*scenario, {});
   if (!simulation) return tl::unexpected<Diagnostics>(simulation.error());
-  return TrialRow{trial.values, trial.remark, trial.own, DescribeRun(*scenario),
+  report::RunDescription run = DescribeRun(*scenario);
+  for (const Diagnostic& warning : simulation->compiled.warnings) {
+    run.warnings.push_back(ToString(warning));
+  }
+  return TrialRow{trial.values, trial.remark, trial.own, std::move(run),
                   std::move(simulation->report)};
 }
 
@@ -96,7 +92,7 @@ void ExecuteAll(const std::vector<Trial>& trials, const std::vector<std::size_t>
     if (row) {
       report.rows.push_back(std::move(*row));
     } else {
-      report.refused.push_back({trials[indices[i]].values, OneLine(row.error())});
+      report.refused.push_back({trials[indices[i]].values, report::ReasonText(row.error())});
     }
   }
 }
@@ -160,7 +156,7 @@ TrialReport FindFastest(const std::vector<Trial>& trials, const LoadTrial& load,
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const Bound& bound = bounds[i];
     if (!bound.problems.empty()) {
-      report.refused.push_back({trials[i].values, OneLine(bound.problems)});
+      report.refused.push_back({trials[i].values, report::ReasonText(bound.problems)});
     } else if (trials[i].own) {
       own.push_back(i);
     } else if (bound.peak > bound.capacity) {

@@ -61,33 +61,32 @@ TEST(ComparisonTest, TradesAreAgainstTheFastestThatFits) {
             "microbatch");
 }
 
-TEST(ComparisonTest, OnlyKeysThatDifferAreListed) {
+TEST(ComparisonTest, OnlyKeysThatDifferAreListedEachOnce) {
   Comparison comparison = Sample();
   comparison.runs.resize(2);
-  comparison.runs[0].run.values = {{"parallel.tensor", "8"},
-                                   {"host.launch", "0ps"},
-                                   {"gpu.name", "a"},
-                                   {"gpu.fp32", "1"},
-                                   {"gpu.fp8", "2"},
-                                   {"seed", "1"},
-                                   {"schedule.actions", std::string(100, 'x')}};
-  comparison.runs[1].run.values = {
-      {"parallel.tensor", "4"}, {"host.launch", "5ps"}, {"gpu.name", "b"},     {"gpu.fp32", "3"},
-      {"gpu.fp8", "4"},         {"seed", "1"},          {"overlap.entry", "7"}};
+  comparison.runs[0].run.values = {
+      {"parallel.tensor", "8"},          {"host.launch", "5 us"}, {"model", "a"},
+      {"optimizer.distributed", "true"}, {"seed", "1"},           {"name", std::string(100, 'x')}};
+  comparison.runs[0].run.implied = {{"model.layers", "8"}};
+  comparison.runs[1].run.values = {{"parallel.tensor", "4"}, {"model", "a"}, {"seed", "1"},
+                                   {"model.layers", "6"},    {"mine", "7"},  {"name", ""}};
+  comparison.runs[1].run.implied = {
+      {"host.launch", "0 us"}, {"optimizer.distributed", "true"}, {"host.launch", "derived"}};
   const std::vector<DifferingKey> keys = DifferingKeys(comparison);
   std::vector<std::string> names;
   for (const DifferingKey& key : keys) names.push_back(key.key);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name", "gpu.fp32",
-                                      "gpu.fp8", "schedule.actions", "overlap.entry"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"parallel.tensor", "host.launch", "name",
+                                             "model.layers", "mine"}));
   EXPECT_EQ(keys[0].values, (std::vector<std::string>{"8", "4"}));
-  EXPECT_EQ(keys[5].values[0].substr(0, 16), "100 bytes, hash ");
-  EXPECT_EQ(keys[6].values, (std::vector<std::string>{"", "7"})) << "only one run has it";
-  names.clear();
-  for (const DifferingKey& key : WithoutConstants(keys)) names.push_back(key.key);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"parallel.tensor", "host.launch", "gpu.name",
-                                      "schedule.actions", "overlap.entry", "gpu (2 values)"}));
+  EXPECT_EQ(keys[1].values, (std::vector<std::string>{"5 us", "0 us"})) << "the default of one";
+  EXPECT_EQ(keys[2].values[0].substr(0, 16), "100 bytes, hash ");
+  EXPECT_EQ(keys[3].values, (std::vector<std::string>{"8", "6"})) << "the file of one";
+  EXPECT_EQ(keys[4].values, (std::vector<std::string>{"", "7"})) << "only one run has it";
+}
+
+TEST(ComparisonTest, AReasonIsAllMessagesWithoutTheirPlaces) {
+  const Diagnostics problems = {Diagnostic{{"run.yaml", 3, 4}, "one"}, Diagnostic{{}, "two"}};
+  EXPECT_EQ(ReasonText(problems), "one; two");
 }
 
 TEST(CompareTableTest, IsCutIntoTablesThatFitTheTerminal) {

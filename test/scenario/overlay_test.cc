@@ -38,8 +38,15 @@ TEST(Overlay, ChangesTheKeysThatItNamesAndNoOthers) {
 }
 
 TEST(Overlay, IsFoundByPathToo) {
-  const Scenario slower = LoadWith({"include=../overlays/slower.yaml"});
+  // On the command line from where the call is made, in a run from where the run is.
+  const Scenario slower = LoadWith({"include=" + kTestDirectory + "/library/overlays/slower.yaml"});
   EXPECT_EQ(slower.efficiency.factors_16bit.sustained_derate, 1.5);
+  EXPECT_NE(ProblemsWith({"include=../overlays/slower.yaml"}).find("no such file"),
+            std::string::npos);
+  const auto beside = LoadScenarioText(SmallRun() + "\ninclude: ../overlays/slower.yaml\n",
+                                       kTestDirectory + "/library/runs/small.yaml", TestLibrary());
+  ASSERT_TRUE(beside) << ToString(beside.error());
+  EXPECT_EQ(beside->efficiency.factors_16bit.sustained_derate, 1.5);
 }
 
 TEST(Overlay, GivesWayToTheCommandLineAndToALaterOverlay) {
