@@ -34,14 +34,24 @@ std::string_view NameOfKind(FabricKind kind) {
   return "";
 }
 
+// "7:1", and where switches that are not full make another ratio of the whole tier, both.
+std::string Oversubscription(const SwitchSummary& tier) {
+  const double fullest = tier.oversubscription.value();
+  const double all =
+      tier.capacity_up.value() > 0.0 ? tier.capacity_down / tier.capacity_up : fullest;
+  const std::string ratio = fmt::format("{:.3g}:1", fullest);
+  if (all > 0.99 * fullest) return ratio;
+  return fmt::format("{} where full, {:.3g}:1 in all", ratio, all);
+}
+
 void AppendSwitches(std::string& text, const char* what, const SwitchSummary& tier,
                     std::int32_t ports) {
   if (tier.switches == 0) return;
   auto out = std::back_inserter(text);
-  fmt::format_to(
-      out, "{:<10}{:>6} switches, {:>3} ports down, {:>3} up{}, {} down, {} up, {:.3g}:1\n", what,
-      tier.switches, tier.ports_down, tier.ports_up, ports > 0 ? fmt::format(" of {}", ports) : "",
-      Rate(tier.capacity_down), Rate(tier.capacity_up), tier.oversubscription.value());
+  fmt::format_to(out, "{:<10}{:>6} switches, {:>3} ports down, {:>3} up{}, {} down, {} up, {}\n",
+                 what, tier.switches, tier.ports_down, tier.ports_up,
+                 ports > 0 ? fmt::format(" of {}", ports) : "", Rate(tier.capacity_down),
+                 Rate(tier.capacity_up), Oversubscription(tier));
 }
 
 // Where GPU 0 meets the others: how many it reaches at each tier.
