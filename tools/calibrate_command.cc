@@ -124,6 +124,7 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
 }
 
 int CalibrateFile(const CalibrateArguments& arguments) {
+  PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
   std::vector<MeasuredStep> steps;
   std::string sources;
   for (const std::string& file : arguments.files) {
@@ -174,13 +175,10 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
   command->add_option("files", arguments->files, "CSV files of measured steps")
       ->required()
       ->type_name("FILE.csv");
-  command->add_option("--output", arguments->output, "Write the constants as a YAML overlay")
-      ->type_name("FILE.yaml");
-  command
-      ->add_option("--scenario-path", arguments->scenario_path,
-                   "Directory to look names up in (repeatable)")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  command->add_option("--output,-o", arguments->output, "Write the constants as a YAML overlay")
+      ->type_name("FILE.yaml")
+      ->check(NamesAFile());
+  AddScenarioPath(*command, &arguments->scenario_path);
   command->add_option("--only", arguments->only, "Only rows whose id begins so")->delimiter(',');
   command->add_option("--exclude", arguments->exclude, "No rows whose id begins so")
       ->delimiter(',');
@@ -194,8 +192,7 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
   command->add_flag("--newest", arguments->newest, "Only the newest release of a configuration");
   command->add_option("--folds", arguments->folds, "Folds of the cross-validation")
       ->check(CLI::Range(0, 100));
-  command->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
-      ->check(CLI::Range(1, 256));
+  AddThreads(*command, &arguments->threads);
   command->callback([arguments, &status] { status = CalibrateFile(*arguments); });
 }
 

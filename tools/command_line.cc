@@ -4,28 +4,44 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
+#include "sim/scenario/library.h"
 #include "sim/scenario/quantity_text.h"
 
 namespace quadrille::tools {
-
 void RunArguments::Add(CLI::App& command) {
   command.add_option("run", file, "Run file, or the name of a shipped run")
       ->required()
-      ->type_name("RUN.yaml");
+      ->type_name("RUN.yaml")
+      ->check(NamesAFile());
   command
       .add_option("--set", overrides,
                   "Override a key of the run: --set parallel.tensor=4 (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command
-      .add_option("--scenario-path", scenario_path, "Directory to look names up in (repeatable)")
+  AddScenarioPath(command, &scenario_path);
+}
+
+CLI::Option* AddScenarioPath(CLI::App& command, std::vector<std::string>* directories) {
+  const CLI::Validator exists(
+      [](std::string& name) -> std::string {
+        std::error_code ignored;
+        if (std::filesystem::is_directory(name, ignored)) return "";
+        throw CLI::FileError("--scenario-path " + name + ": no such directory");
+      },
+      "");
+  return command
+      .add_option("--scenario-path", *directories, "Directory to look names up in (repeatable)")
       ->type_name("DIR")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(exists);
 }
 
 void PrintWarnings(const Diagnostics& warnings) {
@@ -38,13 +54,48 @@ CLI::Validator NamesAFile() {
   return CLI::Validator([](std::string& name) { return name.empty() ? "names no file" : ""; }, "");
 }
 
-int StatusOf(const Diagnostics& problems) {
-  return CannotRun(problems) ? kAnswerIsNo : kWrongInput;
+CLI::Validator NotEmpty() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
 }
 
-bool IsReadableFile(const std::string& path) {
-  std::error_code ignored;
-  return access(path.c_str(), R_OK) == 0 && std::filesystem::is_regular_file(path, ignored);
+CLI::Validator IsASeed() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const scenario::Parsed<std::uint64_t> seed = scenario::ParseUnsigned(text);
+        return seed ? std::string() : seed.error();
+      },
+      "");
+}
+
+void IdleOptions::Check(const std::string& option, bool works, const std::string& why) {
+  if (works || command_.count(option) == 0) return;
+  problems_.push_back({{}, fmt::format("{}: no effect {}", option, why)});
+}
+
+Diagnostics CheckFileName(const std::string& option, const std::string& path,
+                          const std::vector<std::string>& kinds) {
+  static constexpr std::array<std::string_view, 9> kKnown = {"csv", "dot", "html", "htm", "json",
+                                                             "md",  "svg", "yaml", "yml"};
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension.size() < 2) return {};
+  const std::string ending = extension.substr(1);
+  if (std::find(kKnown.begin(), kKnown.end(), ending) == kKnown.end() ||
+      std::find(kinds.begin(), kinds.end(), ending) != kinds.end()) {
+    return {};
+  }
+  return {{{}, fmt::format("{} {}: the file holds {}", option, path, kinds.front())}};
+}
+
+CLI::Option* AddThreads(CLI::App& command, int* threads, const std::string& text) {
+  return command.add_option("--threads", *threads, text + " (default, and 0: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 256));
+}
+
+int StatusOf(const Diagnostics& problems) {
+  if (CannotRun(problems)) return kAnswerIsNo;
+  const bool files = std::all_of(problems.begin(), problems.end(), scenario::SaysUnreadable);
+  return files && !problems.empty() ? kFileTrouble : kWrongInput;
 }
 
 scenario::LoadOptions LoadOptionsOf(const RunArguments& arguments) {
@@ -65,15 +116,18 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
   const bool path = arguments.file.find('/') != std::string::npos ||
                     arguments.file.ends_with(".yaml") ||
                     std::filesystem::exists(arguments.file, ignored);
-  const bool trouble = path && !IsReadableFile(arguments.file);
-  status = trouble ? kFileTrouble : StatusOf(loaded.error());
+  const bool readable = access(arguments.file.c_str(), R_OK) == 0 &&
+                        std::filesystem::is_regular_file(arguments.file, ignored);
+  const bool no_such_name = !path && loaded.error().front().position.file == arguments.file;
+  status = no_such_name ? kWrongInput : path && !readable ? kFileTrouble : StatusOf(loaded.error());
   return std::nullopt;
 }
 
 CLI::Option* AddRunTokens(CLI::App& command, std::string* text) {
   return command
       .add_option("--run-tokens", *text, "Extrapolate to a run of so many tokens: 15.6T, 300B")
-      ->type_name("TOKENS");
+      ->type_name("TOKENS")
+      ->check(NotEmpty());
 }
 
 bool ReadRunTokens(const std::string& text, std::optional<TokenCount>* tokens) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,15 +37,6 @@ struct CompareArguments {
   std::string format = "table";
   std::string output;
 };
-
-std::string Joined(const Diagnostics& problems) {
-  std::string text;
-  for (const Diagnostic& problem : problems) {
-    if (!text.empty()) text += "; ";
-    text += ToString(problem);
-  }
-  return text;
-}
 
 std::optional<scenario::Scenario> Load(const CompareArguments& arguments, std::size_t index,
                                        int& status) {
@@ -81,6 +73,7 @@ class Comparer {
     const Result<simulate::Simulation> simulation = SimulateVariant(variant, options, make_sink);
     if (simulation) {
       comparison.runs.push_back(CompareRow(variant, *simulation));
+      for (const Diagnostic& warning : simulation->compiled.warnings) Note(warning, variant.label);
       if (recorder) comparison.runs.back().timeline = TimelineOf(*simulation, *recorder, rows_);
       spdlog::debug("{}: {:.4f} s", variant.label, ToSeconds(simulation->report.step_time));
     } else {
@@ -90,17 +83,32 @@ class Comparer {
   }
 
   void Refuse(const std::string& label, const Diagnostics& problems) {
-    comparison.refused.push_back({label, Joined(problems)});
+    comparison.refused.push_back({label, report::ReasonText(problems)});
   }
 
   void Finish() {
     progress_.Clear();
+    for (auto& [warning, labels] : warnings_) {
+      if (labels.size() < comparison.runs.size()) {
+        warning.message += fmt::format(" ({})", fmt::join(labels, ", "));
+      }
+      PrintWarnings({warning});
+    }
     SortByStepTime(comparison);
   }
 
   report::Comparison comparison;
 
  private:
+  // A warning that several rows share is said once.
+  void Note(const Diagnostic& warning, const std::string& label) {
+    for (auto& [known, labels] : warnings_) {
+      if (ToString(known) == ToString(warning)) return labels.push_back(label);
+    }
+    warnings_.push_back({warning, {label}});
+  }
+
+  std::vector<std::pair<Diagnostic, std::vector<std::string>>> warnings_;  // and whose they are
   std::size_t rows_;
   bool with_timelines_;
   std::size_t done_ = 0;
@@ -203,6 +211,9 @@ int Compare(const CompareArguments& arguments) {
     PrintProblems({{{}, "a report page is not for a terminal; name a file with --output"}});
     return kWrongInput;
   }
+  static const std::map<std::string, std::vector<std::string>> kEndings = {
+      {"table", {"text"}}, {"json", {"json"}}, {"csv", {"csv"}}, {"html", {"html", "htm"}}};
+  PrintWarnings(CheckFileName("--output", arguments.output, kEndings.at(arguments.format)));
   report::Comparison comparison;
   std::vector<scenario::Scenario> scenarios;
   const int status =
@@ -236,28 +247,27 @@ void AddCompareCommand(CLI::App& app, const std::string& executable, int& status
       "compare", "One run under several schedules, or several runs, side by side");
   command->add_option("runs", arguments->files, "One run file, or several")
       ->required()
-      ->type_name("RUN.yaml");
+      ->type_name("RUN.yaml")
+      ->check(NamesAFile());
   command
       ->add_option(
           "--schedules", arguments->schedules,
           "Schedules with their sizes: 1f1b,interleaved:vp=2:group=12 (also slices, waves, "
           "memory-limit); default: all")
-      ->type_name("LIST");
+      ->type_name("LIST")
+      ->check(NotEmpty());
   command
       ->add_option("--rank-order", arguments->rank_orders,
                    "Instead, one run under several orders of its ranks, innermost dimension first: "
                    "tp-cp-pp-dp,tp-cp-dp-pp")
-      ->type_name("LIST");
+      ->type_name("LIST")
+      ->check(NotEmpty());
   command
       ->add_option("--set", arguments->run.overrides,
                    "Override a key of every run: --set parallel.tensor=4 (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command
-      ->add_option("--scenario-path", arguments->run.scenario_path,
-                   "Directory to look names up in (repeatable)")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  AddScenarioPath(*command, &arguments->run.scenario_path);
   command->add_option("--format", arguments->format, "table, json, csv or html")
       ->check(CLI::IsMember({"table", "json", "csv", "html"}));
   command->add_option("--output,-o", arguments->output, "File instead of standard output")

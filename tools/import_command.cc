@@ -61,6 +61,7 @@ bool Loads(const std::string& yaml, const ImportArguments& arguments) {
 }
 
 int Import(const ImportArguments& arguments) {
+  PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
   const Result<std::string> text = scenario::ReadTextFile(arguments.file);
   if (!text) {
     PrintProblems(text.error());
@@ -97,18 +98,16 @@ void AddImportCommand(CLI::App& app, const std::string& executable, int& status)
       ->type_name("RUN.yaml")
       ->check(NamesAFile());
   command->add_option("--cluster", arguments->cluster, "Cluster that the job runs on");
-  command->add_option("--gpus", arguments->gpus, "GPUs, where the file does not say")
+  command->add_option("--gpus", arguments->gpus, "GPUs, in place of what the launcher says")
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--vocabulary", arguments->vocabulary, "Vocabulary, where a tokenizer holds it")
+      ->add_option("--vocabulary", arguments->vocabulary,
+                   "Vocabulary, in place of what the flags say; needed where a tokenizer "
+                   "holds it")
       ->check(CLI::PositiveNumber);
   command->add_flag("--strict", arguments->strict,
                     "Flags that are unknown or not supported are errors");
-  command
-      ->add_option("--scenario-path", arguments->scenario_path,
-                   "Directory to look names up in (repeatable)")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  AddScenarioPath(*command, &arguments->scenario_path);
   command->callback([arguments, &status] { status = Import(*arguments); });
 }
 

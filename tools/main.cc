@@ -48,6 +48,55 @@ std::string UnknownSubcommand(const CLI::App& app, int argc, char** argv) {
   return text;
 }
 
+// The subcommands that the call names, outermost first, and the first option that none of them has.
+struct CallWords {
+  std::string command;  // " replay"
+  std::string unknown_option;
+  std::vector<std::string> options;  // that there are
+};
+
+CallWords WordsOf(CLI::App& app, int argc, char** argv) {
+  CallWords words;
+  std::vector<const CLI::App*> chain = {&app};
+  for (char** word = argv + 1; word < argv + argc; ++word) {
+    const std::string text = *word;
+    for (const CLI::App* inner : chain.back()->get_subcommands({})) {
+      if (inner->get_name() != text) continue;
+      chain.push_back(inner);
+      words.command += " " + text;
+      break;
+    }
+    if (text.size() < 3 || !text.starts_with("--")) continue;
+    const std::string name = text.substr(0, text.find('='));
+    bool known = false;
+    for (const CLI::App* command : chain) {
+      known = known || command->get_option_no_throw(name) != nullptr;
+    }
+    if (!known && words.unknown_option.empty()) words.unknown_option = name;
+  }
+  for (const CLI::App* command : chain) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
+    }
+  }
+  return words;
+}
+
+// What is wrong with a call that CLI11 could not parse, and where help is.
+void ExplainCall(CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
+  std::string problem = UnknownSubcommand(app, argc, argv);
+  const CallWords words = WordsOf(app, argc, argv);
+  if (problem.empty() && !words.unknown_option.empty()) {
+    const std::vector<std::string_view> known(words.options.begin(), words.options.end());
+    const std::string_view nearest = quadrille::Nearest(words.unknown_option, known);
+    problem = "unknown option '" + words.unknown_option + "'";
+    if (!nearest.empty()) problem += "; did you mean '" + std::string(nearest) + "'?";
+  }
+  std::fprintf(stderr, "quadrille: %s\nquadrille: 'quadrille%s --help' lists the %s\n",
+               problem.empty() ? error.what() : problem.c_str(), words.command.c_str(),
+               words.command.empty() ? "subcommands" : "options");
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Quadrille simulates one training step of a large language model on a GPU cluster.");
   app.name("quadrille");
@@ -88,10 +137,9 @@ int Run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    const std::string unknown = UnknownSubcommand(app, argc, argv);
-    std::fprintf(stderr, "quadrille: %s\nquadrille: 'quadrille --help' lists the subcommands\n",
-                 unknown.empty() ? error.what() : unknown.c_str());
-    return quadrille::tools::kWrongInput;
+    ExplainCall(app, argc, argv, error);
+    const bool file = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::FileError);
+    return file ? quadrille::tools::kFileTrouble : quadrille::tools::kWrongInput;
   }
   return status;
 }

@@ -36,9 +36,10 @@ bool AddSimulated(const scenario::Scenario& scenario, std::optional<TokenCount> 
   progress.Finish();
   if (!simulation) {
     PrintProblems(simulation.error());
-    *status = kAnswerIsNo;
+    *status = StatusOf(simulation.error());
     return false;
   }
+  PrintWarnings(simulation->compiled.warnings);
   accounts->push_back(plan::DescribeStageMemory(simulation->report));
   if (tokens) {
     accounts->push_back(plan::DescribeWholeRun(scenario, simulation->report.step_time, *tokens));

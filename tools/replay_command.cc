@@ -17,6 +17,7 @@
 #include "sim/base/log.h"
 #include "sim/report/choice_text.h"
 #include "sim/report/file_output.h"
+#include "sim/report/number_text.h"
 #include "sim/report/operation_recorder.h"
 #include "sim/report/progress.h"
 #include "sim/report/step_csv.h"
@@ -38,6 +39,7 @@ namespace {
 constexpr std::int64_t kPathOperations = 10'000'000;
 
 struct ReplayArguments {
+  const CLI::App* command = nullptr;
   RunArguments run;
   std::string format = "table";
   std::string tokens;
@@ -158,6 +160,28 @@ Diagnostics CheckOutputFiles(const ReplayArguments& arguments) {
   return problems;
 }
 
+// Options that do nothing in this call.
+Diagnostics CheckEffects(const ReplayArguments& arguments) {
+  IdleOptions idle(*arguments.command);
+  const bool kineto = arguments.trace_layout == "kineto";
+  idle.Check("--timeline", arguments.format == "table", "with --format " + arguments.format);
+  idle.Check("--trace-level", !kineto || arguments.trace_level == "kernel",
+             "with --trace-layout kineto, which holds every kernel");
+  idle.Check("--trace-microbatches", !kineto && arguments.trace_level == "window",
+             kineto ? "with --trace-layout kineto, which holds every kernel"
+                    : "with --trace-level " + arguments.trace_level);
+  idle.Check("--trace-exact", kineto,
+             "without --trace-layout kineto: merged traces have fractions anyway");
+  idle.Check("--threads", arguments.steps > 1, "without --steps");
+  return idle.problems();
+}
+
+void WarnOfFileNames(const ReplayArguments& arguments) {
+  PrintWarnings(CheckFileName("--json", arguments.json_file, {"json"}));
+  PrintWarnings(CheckFileName("--html", arguments.html_file, {"html", "htm"}));
+  PrintWarnings(CheckFileName("--trace", arguments.trace_file, {"json"}));
+}
+
 // Says on standard error, when asked to, what each phase made and how long it took.
 class Phases {
  public:
@@ -214,16 +238,30 @@ class Replayer {
                              &Replayer::OpenSinks, &Replayer::Simulate, &Replayer::Write}) {
       if (const int status = (this->*phase)(); status != kDone) return status;
     }
-    return arguments_.strict && simulation_.report.out_of_memory ? kAnswerIsNo : kDone;
+    return arguments_.strict && simulation_.report.out_of_memory ? SayItDoesNotFit() : kDone;
   }
 
  private:
   int CheckCall() {
-    if (const Diagnostics problems = CheckOutputFiles(arguments_); !problems.empty()) {
-      PrintProblems(problems);
-      return kWrongInput;
-    }
-    return ReadRunTokens(arguments_.tokens, &run_tokens_) ? kDone : kWrongInput;
+    const Diagnostics idle = CheckEffects(arguments_);
+    const Diagnostics clashes = CheckOutputFiles(arguments_);
+    PrintProblems(idle);
+    PrintProblems(clashes);
+    const bool tokens = ReadRunTokens(arguments_.tokens, &run_tokens_);
+    if (!tokens || !idle.empty() || !clashes.empty()) return kWrongInput;
+    WarnOfFileNames(arguments_);
+    return kDone;
+  }
+
+  // Why --strict ends the call with 1.
+  int SayItDoesNotFit() const {
+    const metrics::StepReport& step = simulation_.report;
+    PrintProblems({{{},
+                    fmt::format("--strict: out of memory: the peak of {} at stage {} is over "
+                                "the {} that {} has for it",
+                                report::BytesText(step.peak_memory), step.peak_memory_stage,
+                                report::BytesText(step.memory_capacity), run_.gpu.name)}});
+    return kAnswerIsNo;
   }
 
   int Load() {
@@ -234,6 +272,11 @@ class Replayer {
     PrintWarnings(scenario_->warnings);
     run_ = simulate::DescribeRun(*scenario_);
     run_.run_tokens = run_tokens_;
+    if (arguments_.steps > 1 && !simulate::StepsDiffer(*scenario_)) {
+      PrintWarnings({{{},
+                      "--steps: no perturbation of the run is drawn anew in each step, so all "
+                      "steps are alike"}});
+    }
     for (const std::int32_t rank : arguments_.trace_ranks) {
       const std::int64_t last = scenario_->parallel.world_size() - 1;
       if (rank < 0 || rank > last) {
@@ -344,6 +387,7 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
   auto arguments = std::make_shared<ReplayArguments>();
   arguments->run.executable = executable;
   CLI::App* command = app.add_subcommand("replay", "Simulate one training step and report it");
+  arguments->command = command;
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));
@@ -386,13 +430,16 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
       ->expected(2)
       ->check(CLI::NonNegativeNumber)
       ->type_name("FIRST,LAST");
-  command->add_flag("--trace-exact", arguments->trace_exact,
-                    "With --trace-layout kineto: fractions of microseconds (Holistic Trace "
-                    "Analysis then needs HTA_DISABLE_NS_ROUNDING=1)");
+  command
+      ->add_flag("--trace-exact", arguments->trace_exact,
+                 "With --trace-layout kineto: fractions of microseconds (Holistic Trace "
+                 "Analysis then needs HTA_DISABLE_NS_ROUNDING=1)")
+      ->needs(trace);
   command
       ->add_option("--shuffle-ties", arguments->shuffle_ties,
                    "Serve simultaneous events in another order; no result changes")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(IsASeed());
   command->add_flag("--unfold", arguments->unfold,
                     "Simulate every rank instead of one per class of equal ranks");
   command
@@ -400,10 +447,7 @@ void AddReplayCommand(CLI::App& app, const std::string& executable, int& status)
                    "Simulate so many steps, each with its own draws of jitter, for their spread")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
-  command
-      ->add_option("--threads", arguments->threads, "Threads for --steps (default: one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 256));
+  AddThreads(*command, &arguments->threads, "Threads for --steps");
   CLI::Option* follow =
       command->add_flag("--critical-path", arguments->critical_path,
                         "Follow the critical path (default: up to 10 million operations)");

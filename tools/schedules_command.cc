@@ -37,6 +37,7 @@ using schedules::TaskCosts;
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
+  const CLI::App* command = nullptr;  // the subcommand that is called
   std::string name;
   std::string file;
   std::optional<int> pipeline;
@@ -134,6 +135,24 @@ Result<ScheduleRequest> RequestOf(const Arguments& arguments) {
   return request;
 }
 
+// Costs that change nothing of what is printed: legal, and not what one would do.
+void WarnOfIdleCosts(const Arguments& arguments, const PipelineSchedule& schedule, bool timed) {
+  IdleOptions idle(*arguments.command);
+  const ScheduleEntry* entry = schedules::FindSchedule(arguments.name);
+  if (!timed && !(entry != nullptr && entry->needs_costs)) {
+    const std::string why =
+        fmt::format("on the order of {}, which costs do not change", arguments.name);
+    for (const char* option : {"--costs", "--latency", "--pair"}) idle.Check(option, false, why);
+  } else if (timed) {
+    bool pairs = false;
+    for (const auto& slots : schedule.ranks) {
+      for (const schedules::Slot& slot : slots) pairs = pairs || slot.second.has_value();
+    }
+    idle.Check("--pair", pairs, "on an order without fused pairs");
+  }
+  PrintWarnings(idle.problems());
+}
+
 // A value or the exit status that its absence means (already reported).
 template <typename T>
 using OrStatus = tl::expected<T, int>;
@@ -201,10 +220,14 @@ int RunList(const Arguments& arguments) {
 // ---- print ----
 
 int RunPrint(const Arguments& arguments) {
+  IdleOptions idle(*arguments.command);
+  idle.Check("--header", !arguments.timeline, "with --timeline");
+  if (!idle.problems().empty()) return Fail(idle.problems(), kWrongInput);
   const auto request = RequestOf(arguments);
   if (!request) return Fail(request.error(), kWrongInput);
   const auto schedule = BuildNamed(arguments, *request);
   if (!schedule) return schedule.error();
+  WarnOfIdleCosts(arguments, *schedule, arguments.timeline);
   if (!arguments.timeline) return PrintOutput(PrintSchedule(*schedule, arguments.header));
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
   if (!evaluation) return Fail(evaluation.error(), StatusOf(evaluation.error()));
@@ -300,6 +323,9 @@ int Invalid(const Arguments& arguments, Diagnostics problems) {
 }
 
 int RunCheck(const Arguments& arguments) {
+  IdleOptions idle(*arguments.command);
+  idle.Check("--timeline", arguments.format == "table", "with --format " + arguments.format);
+  if (!idle.problems().empty()) return Fail(idle.problems(), kWrongInput);
   const auto costs = schedules::ParseTaskCosts(arguments.costs, arguments.latency, arguments.pair);
   if (!costs) return Fail(costs.error(), kWrongInput);
   const auto schedule = ReadOrder(arguments.file);
@@ -309,6 +335,7 @@ int RunCheck(const Arguments& arguments) {
   }
   const auto result = EvaluateSchedule(*schedule, *costs);
   if (!result) return Fail(result.error(), StatusOf(result.error()));
+  WarnOfIdleCosts(arguments, *schedule, /*timed=*/true);
   if (arguments.format == "json") {
     return PrintOutput(CheckJson(*schedule, *result, *costs).dump(2) + '\n');
   }
@@ -339,13 +366,23 @@ int RunDraw(const Arguments& arguments) {
   if (arguments.file.empty() && (!arguments.pipeline || !arguments.microbatches)) {
     return Fail("draw: a built-in schedule needs --pp and --microbatches", kWrongInput);
   }
+  IdleOptions idle(*arguments.command);
+  for (const char* option :
+       {"--pp", "--microbatches", "--vp", "--group", "--slices", "--waves", "--memory-limit"}) {
+    idle.Check(option, arguments.file.empty(), "with --file, whose order has its sizes");
+  }
+  idle.Check("--output", !arguments.timeline, "with --timeline");
+  idle.Check("--width", !arguments.timeline, "with --timeline");
+  if (!idle.problems().empty()) return Fail(idle.problems(), kWrongInput);
   const auto request = RequestOf(arguments);
   if (!request) return Fail(request.error(), kWrongInput);
   const auto schedule = OrderToDraw(arguments, *request);
   if (!schedule) return schedule.error();
   const auto evaluation = EvaluateSchedule(*schedule, request->costs);
   if (!evaluation) return Fail(evaluation.error(), StatusOf(evaluation.error()));
+  WarnOfIdleCosts(arguments, *schedule, /*timed=*/true);
   if (arguments.timeline) return PrintOutput(Timeline(*schedule, *evaluation, request->costs));
+  PrintWarnings(CheckFileName("--output", arguments.output, {"svg"}));
   const std::string svg =
       DrawSvg(*schedule, *evaluation, request->costs, {.width = arguments.width, .title = {}});
   const bool to_terminal = arguments.output.empty() || arguments.output == "-";
@@ -401,7 +438,10 @@ void AddSchedulesCommand(CLI::App& app, int& status) {
   const auto add = [&](const char* name, const char* description,
                        int (*run)(const Arguments&)) -> CLI::App& {
     CLI::App* sub = command->add_subcommand(name, description);
-    sub->callback([arguments, run, &status] { status = run(*arguments); });
+    sub->callback([arguments, run, sub, &status] {
+      arguments->command = sub;
+      status = run(*arguments);
+    });
     return *sub;
   };
   AddFormat(add("list", "the built-in schedules; what is done without a subcommand", RunList),

@@ -38,6 +38,7 @@ int Sensitivity(const SensitivityArguments& arguments) {
     PrintProblems(analysis.error());
     return StatusOf(analysis.error());
   }
+  PrintWarnings(analysis->warnings);
   const report::RunDescription run = simulate::DescribeRun(*scenario);
   if (arguments.format == "json") {
     return PrintOutput(report::RenderSensitivityJson(run, *analysis));
@@ -58,9 +59,7 @@ void AddSensitivityCommand(CLI::App& app, const std::string& executable, int& st
   arguments->run.Add(*command);
   command->add_option("--format", arguments->format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));
-  command->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 256));
+  AddThreads(*command, &arguments->threads);
   command->add_flag("--unfold", arguments->unfold,
                     "Simulate every rank instead of one per class of equal ranks");
   command->callback([arguments, &status] { status = Sensitivity(*arguments); });

@@ -43,6 +43,7 @@ int Topology(const TopologyArguments& arguments) {
   const std::optional<scenario::Scenario> scenario = LoadRun(arguments.run, status);
   if (!scenario) return status;
   PrintWarnings(scenario->warnings);
+  PrintWarnings(CheckFileName("--dot", arguments.dot_file, {"dot"}));
   const Result<topology::Cluster> cluster = topology::BuildCluster(scenario->cluster);
   if (!cluster) {
     PrintProblems(cluster.error());
@@ -70,7 +71,8 @@ void AddTopologyCommand(CLI::App& app, const std::string& executable, int& statu
       "topology", "The run's cluster: tiers, ports, oversubscription, bisection, routes");
   arguments->run.Add(*command);
   command->add_option("--dot", arguments->dot_file, "Also write the cluster as a GraphViz graph")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamesAFile());
   command
       ->add_option("--route", arguments->route,
                    "Instead, the way from one GPU to another, by their numbers in the cluster")

@@ -56,6 +56,12 @@ Result<std::vector<VariedKey>> ReadVaried(const std::vector<std::string>& texts)
       continue;
     }
     VariedKey key{text.substr(0, equals), SplitValues(std::string_view(text).substr(equals + 1))};
+    std::vector<std::string> sorted = key.values;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      problems.push_back({{}, fmt::format("--vary {}: value '{}' given twice", key.key, *twice)});
+    }
     for (const VariedKey& other : keys) {
       if (other.key != key.key) continue;
       problems.push_back({{}, fmt::format("--vary {}: given twice", key.key)});
@@ -110,9 +116,7 @@ simulate::LoadTrial TrialLoader(const RunArguments& arguments) {
 void TrialArguments::Add(CLI::App& command) {
   command.add_option("--format", format, "table, json or csv")
       ->check(CLI::IsMember({"table", "json", "csv"}));
-  command.add_option("--threads", threads, "Threads to use (default: one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 256));
+  AddThreads(command, &threads);
 }
 
 int PrintTrials(const report::TrialReport& report, const std::string& format) {

@@ -124,11 +124,7 @@ void AddCommon(CLI::App& command, ValidateArguments& arguments, std::vector<std:
                   "Override a key of every run: --set network.fidelity=flow (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command
-      .add_option("--scenario-path", arguments.scenario_path,
-                  "Directory to look names up in (repeatable)")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  AddScenarioPath(command, &arguments.scenario_path);
   command.add_option("--format", arguments.format, "How to print the result")
       ->check(CLI::IsMember(std::move(formats)));
 }
@@ -142,8 +138,7 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   arguments->executable = executable;
   CLI::App* steps = command->add_subcommand("steps", "Step times of whole training runs");
   AddCommon(*steps, *arguments, {"table", "json", "csv", "html"});
-  steps->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
-      ->check(CLI::Range(1, 256));
+  AddThreads(*steps, &arguments->threads);
   steps->add_option("--only", arguments->only, "Only rows whose id begins so: --only DGXC-,BRIDGE-")
       ->delimiter(',');
   steps->add_flag("--newest", arguments->newest,

@@ -124,6 +124,7 @@ std::string CommandOf(const ReportArguments& arguments) {
 
 int Report(const ReportArguments& arguments) {
   int status = kDone;
+  PrintWarnings(CheckFileName("--output", arguments.output, {"md"}));
   const std::optional<std::vector<MeasuredStep>> steps = ReadAllSteps(arguments.steps, status);
   if (!steps) return status;
   scenario::LoadOptions load;
@@ -169,9 +170,10 @@ void AddValidateReport(CLI::App& validate, const std::string& executable, int& s
       ->type_name("FILE.csv");
   command->add_option("--notes", arguments->notes, "Markdown to end the page with")
       ->type_name("FILE.md");
-  command->add_option("--output", arguments->output, "Write the page here")->type_name("FILE.md");
-  command->add_option("--threads", arguments->threads, "Threads to use (default: one per core)")
-      ->check(CLI::Range(1, 256));
+  command->add_option("--output,-o", arguments->output, "Write the page here")
+      ->type_name("FILE.md")
+      ->check(NamesAFile());
+  AddThreads(*command, &arguments->threads);
   command->callback([arguments, &status] { status = Report(*arguments); });
 }
 

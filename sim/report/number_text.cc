@@ -90,6 +90,23 @@ std::string ParametersText(ParameterCount parameters) {
   return scaled.unit[0] == '\0' ? FourDigits(scaled.value) : WithUnit(scaled);
 }
 
+std::string TokensText(TokenCount tokens) {
+  if (tokens.value() < 1'000'000) return CountText(tokens.value());
+  static constexpr std::array<const char*, 5> kUnits = {"", "K", "M", "B", "T"};
+  return WithUnit(FitUnit(static_cast<double>(tokens.value()), kUnits));
+}
+
+std::string DaysText(double days) {
+  if (days < 0.1) return TimeText(FromSeconds(days * 86400.0));
+  return fmt::format("{:.{}f} days", days, days >= 10.0 ? 1 : 2);
+}
+
+std::string GpuHoursText(double hours) {
+  if (hours >= 1e6) return fmt::format("{:.4g} M", hours / 1e6);
+  if (hours >= 1e3) return CountText(std::llround(hours));
+  return fmt::format("{:.3g}", hours);
+}
+
 std::string HexText(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 double Seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e12; }

@@ -31,6 +31,15 @@ namespace quadrille::report {
 // "405.9 B" (1e9), "8.03 B", "124 M".
 [[nodiscard]] std::string ParametersText(ParameterCount parameters);
 
+// "15.6 T", "300 B", "131,072": all digits below a million, where they mean something.
+[[nodiscard]] std::string TokensText(TokenCount tokens);
+
+// "54.3 days", below a tenth of a day as TimeText has it: "1.382 s".
+[[nodiscard]] std::string DaysText(double days);
+
+// "2.788 M", "180,000", "0.0246".
+[[nodiscard]] std::string GpuHoursText(double hours);
+
 // Sixteen hexadecimal digits, for hashes and fingerprints.
 [[nodiscard]] std::string HexText(std::uint64_t value);
 

@@ -12,8 +12,7 @@ using metrics::PublishedFigure;
 
 std::string LabelOf(const PublishedFigure& figure) {
   const auto of_tokens = [&](const char* what) {
-    return fmt::format("{}, {:.4g}e12 tokens", what,
-                       static_cast<double>(figure.tokens.value()) / 1e12);
+    return fmt::format("{}, {} tokens", what, TokensText(figure.tokens));
   };
   switch (figure.kind) {
     case FigureKind::kStepTime: return "step time";
@@ -36,7 +35,7 @@ std::string ValueText(FigureKind kind, double value) {
     case FigureKind::kMfuCausal:
     case FigureKind::kMfuFull:
     case FigureKind::kHfu: return PercentText(Ratio(value));
-    case FigureKind::kGpuHours: return fmt::format("{:.4g} M", value / 1e6);
+    case FigureKind::kGpuHours: return GpuHoursText(value);
     case FigureKind::kFlops: return fmt::format("{:.3g}", value);
     default: return fmt::format("{:.4g}", value);
   }
@@ -58,6 +57,22 @@ std::string_view NameOf(FigureKind kind) {
     case FigureKind::kFlops: return "flops";
   }
   return "?";
+}
+
+const char* UnitOf(FigureKind kind) {
+  switch (kind) {
+    case FigureKind::kStepTime: return "s";
+    case FigureKind::kTokensPerSecondPerGpu: return "tokens/s";
+    case FigureKind::kTflopsPerGpuCausal:
+    case FigureKind::kTflopsPerGpuFull:
+    case FigureKind::kTflopsPerGpuHardware: return "TFLOP/s";
+    case FigureKind::kMfuCausal:
+    case FigureKind::kMfuFull:
+    case FigureKind::kHfu: return "ratio";
+    case FigureKind::kGpuHours: return "GPU-hours";
+    case FigureKind::kFlops: return "FLOPs";
+  }
+  return "";
 }
 
 std::vector<PublishedRow> PublishedRows(const RunDescription& run,
@@ -108,11 +123,12 @@ std::string RenderWholeRun(const RunDescription& run, const metrics::StepReport&
   const auto add = [&](const char* label, const std::string& value, const std::string& remark) {
     table.AddRow({label, value, {remark, Emphasis::kFaint}});
   };
+  const std::int64_t of_step = std::int64_t{run.global_batch} * run.execution.sequence_length;
   add("steps", CountText(whole.steps),
-      fmt::format("of {} tokens",
-                  CountText(std::int64_t{run.global_batch} * run.execution.sequence_length)));
-  add("days", fmt::format("{:.1f}", whole.days), "steps x step time");
-  add("GPU-hours", fmt::format("{:.4g} M", whole.gpu_hours / 1e6),
+      fmt::format("of {} tokens{}", CountText(of_step),
+                  run.run_tokens->value() < of_step ? ", more than the run asks for" : ""));
+  add("time", DaysText(whole.days), "steps x step time");
+  add("GPU-hours", GpuHoursText(whole.gpu_hours),
       fmt::format("on {} GPUs", CountText(report.world_size)));
   add("FLOPs", fmt::format("{:.3g}", whole.flops_6nd.value()),
       fmt::format("{} x parameters used per token x tokens", run.execution.forward_only ? 2 : 6));
@@ -121,8 +137,8 @@ std::string RenderWholeRun(const RunDescription& run, const metrics::StepReport&
   add("", fmt::format("{:.3g}", whole.flops_full.value()),
       "every GEMM, and attention as a full square");
   return "\n" +
-         Painted(fmt::format("A run of {:.4g}e12 tokens",
-                             static_cast<double>(run.run_tokens->value()) / 1e12),
+         Painted(fmt::format("A run of {} token{}", TokensText(*run.run_tokens),
+                             run.run_tokens->value() == 1 ? "" : "s"),
                  Emphasis::kStrong, style) +
          Painted("  every step like this one: no restarts, evaluation or checkpoints",
                  Emphasis::kFaint, style) +

@@ -15,6 +15,9 @@ namespace quadrille::report {
 // The name of a figure in run files and in JSON: "step_time".
 [[nodiscard]] std::string_view NameOf(metrics::FigureKind kind);
 
+// Its unit as in JSON and CSV: "s", "ratio", "TFLOP/s".
+[[nodiscard]] const char* UnitOf(metrics::FigureKind kind);
+
 // A published figure and the same as predicted.
 struct PublishedRow {
   metrics::PublishedFigure figure;

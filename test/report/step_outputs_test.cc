@@ -255,7 +255,7 @@ TEST(Published, AWholeRunIsThereOnlyWhenItIsAskedFor) {
   const json whole = json::parse(RenderJson(run, SampleReport()))["whole_run"];
   EXPECT_EQ(whole["tokens"], 15'600'000'000'000);
   EXPECT_GT(whole["gpu_hours"], 0.0);
-  EXPECT_TRUE(Holds(RenderTable(run, SampleReport(), {}), "A run of 15.6e12 tokens"));
+  EXPECT_TRUE(Holds(RenderTable(run, SampleReport(), {}), "A run of 15.6 T tokens"));
 }
 
 }  // namespace

@@ -9,20 +9,18 @@
 namespace quadrille::plan {
 namespace {
 
-std::string Days(double days) { return fmt::format("{:.1f} days", days); }
-std::string Hours(double hours) { return fmt::format("{:.4g} M GPU-hours", hours / 1e6); }
+std::string Hours(double hours) { return report::GpuHoursText(hours) + " GPU-hours"; }
 
 }  // namespace
 
 Account DescribeWholeRun(const scenario::Scenario& scenario, Duration step, TokenCount tokens) {
   const metrics::WholeRun run =
       metrics::ExtrapolateRun(simulate::DescribeRun(scenario).size(), step, tokens);
-  Account account{
-      .key = "whole_run",
-      .title = fmt::format("A run of {:.4g}e12 tokens", static_cast<double>(tokens.value()) / 1e12),
-      .figures = {},
-      .tables = {},
-      .remarks = {}};
+  Account account{.key = "whole_run",
+                  .title = fmt::format("A run of {} tokens", report::TokensText(tokens)),
+                  .figures = {},
+                  .tables = {},
+                  .remarks = {}};
   account.figures.push_back({"steps", "steps", run.steps,
                              fmt::format("tokens / (global batch {} x sequence {})",
                                          scenario.global_batch, scenario.execution.sequence_length),
@@ -47,13 +45,12 @@ Account DescribeWholeRun(const scenario::Scenario& scenario, Duration step, Toke
     if (!hours && published.kind != metrics::FigureKind::kFlops) continue;
     const std::string what =
         hours ? fmt::format("{} = {} on this many GPUs", Hours(published.value),
-                            Days(published.value / 24.0 /
-                                 static_cast<double>(scenario.parallel.world_size())))
+                            report::DaysText(published.value / 24.0 /
+                                             static_cast<double>(scenario.parallel.world_size())))
               : fmt::format("{:.3g} FLOP", published.value);
-    account.remarks.push_back(fmt::format("Published, for {:.3g}e12 tokens: {} ({}){}.",
-                                          static_cast<double>(published.tokens.value()) / 1e12,
-                                          what, published.source,
-                                          published.note.empty() ? "" : ": " + published.note));
+    account.remarks.push_back(
+        fmt::format("Published, for {} tokens: {} ({}){}.", report::TokensText(published.tokens),
+                    what, published.source, published.note.empty() ? "" : ": " + published.note));
   }
   account.remarks.emplace_back(
       "Every step like the one simulated: no restarts, checkpoints, evaluations or changes of "

@@ -53,9 +53,7 @@ class RecordReader {
     std::string field;
     if (position_ < text_.size() && text_[position_] == '"') field = ReadQuoted();
     while (position_ < text_.size() && text_[position_] != ',' && text_[position_] != '\n') {
-      const char c = text_[position_++];
-      if (c == '\0') Report("a NUL byte");
-      field += c;
+      field += text_[position_++];
     }
     if (!field.empty() && field.back() == '\r') field.pop_back();
     return field;
@@ -104,6 +102,10 @@ std::string_view Trimmed(std::string_view text) {
 }  // namespace
 
 Result<CsvTable> CsvTable::Parse(std::string_view text, const std::string& file) {
+  if (const std::size_t binary = text.find('\0'); binary != std::string_view::npos) {
+    const auto line = std::count(text.begin(), text.begin() + binary, '\n');
+    return Error("a NUL byte: this is no text", {file, static_cast<int>(line) + 1, 0});
+  }
   CsvTable table;
   table.file_ = file;
   Diagnostics problems;
