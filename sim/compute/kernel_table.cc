@@ -7,8 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -206,14 +204,6 @@ Result<std::vector<MeasuredGemm>> ParseMeasuredGemms(std::string_view text, cons
   if (!columns) return Error("no header line", {file, 1, 1});
   if (!problems.empty()) return tl::unexpected(problems);
   return rows;
-}
-
-Result<std::vector<MeasuredGemm>> ReadMeasuredGemms(const std::string& file,
-                                                    std::string_view gpu_name) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return Error("cannot be read", {file, 0, 0});
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  return ParseMeasuredGemms(text, file, gpu_name);
 }
 
 GemmResiduals::GemmResiduals(std::vector<MeasuredGemm> measured,

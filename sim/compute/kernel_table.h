@@ -28,13 +28,8 @@ struct MeasuredGemm {
 };
 
 // Rows whose gpu is `gpu_name` or begins it ("H100-SXM" serves "h100-sxm-80gb"), letters compared
-// without case and "_" as
-// "-". Errors, with file:line:column: unreadable file, missing column, a number that is not
-// positive.
-[[nodiscard]] Result<std::vector<MeasuredGemm>> ReadMeasuredGemms(const std::string& file,
-                                                                  std::string_view gpu_name);
-
-// Same from text, for tests and embedded tables; `file` only names it in messages.
+// without case and "_" as "-". Errors, with file:line:column: missing column, a number that is not
+// positive. `file` only names the text in messages.
 [[nodiscard]] Result<std::vector<MeasuredGemm>> ParseMeasuredGemms(std::string_view text,
                                                                    const std::string& file,
                                                                    std::string_view gpu_name);

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "sim/scenario/default_sends.h"
+#include "sim/scenario/library.h"
 #include "sim/scenario/names.h"
 #include "sim/scenario/overlap_loader.h"
 #include "sim/scenario/run_sections.h"
@@ -93,8 +93,11 @@ void LoadDistributed(MapReader& reader, Scenario* scenario) {
   }
 }
 
+// A hundred thousand rows.
+constexpr std::size_t kMaxTableBytes = std::size_t{1} << 24;
+
 // Reads the GEMMs that were measured on the run's GPU, for the fidelities that use them.
-void LoadGemmTable(MapReader& reader, const std::string& directory, Scenario* scenario) {
+void LoadGemmTable(MapReader& reader, Scenario* scenario) {
   compute::Fidelity& fidelity = scenario->compute_fidelity;
   const bool uses_table =
       fidelity == compute::Fidelity::kTable || fidelity == compute::Fidelity::kExact;
@@ -108,9 +111,10 @@ void LoadGemmTable(MapReader& reader, const std::string& directory, Scenario* sc
     return reader.Error("gemm_table", fmt::format("fidelity {} reads no table; table and exact do",
                                                   NameOf(fidelity, kComputeFidelities)));
   }
-  const std::filesystem::path path(scenario->gemm_table);
-  if (path.is_relative()) scenario->gemm_table = (directory / path).lexically_normal().string();
-  auto measured = compute::ReadMeasuredGemms(scenario->gemm_table, scenario->gpu.name);
+  scenario->gemm_table = ResolvePath(scenario->gemm_table, reader.Find("gemm_table")->position);
+  const Result<std::string> text = ReadTextFile(scenario->gemm_table, kMaxTableBytes);
+  if (!text) return reader.Error("gemm_table", ToString(text.error()));
+  auto measured = compute::ParseMeasuredGemms(*text, scenario->gemm_table, scenario->gpu.name);
   if (!measured) {
     reader.findings().Fail(reader.PathOf("gemm_table"));
     for (Diagnostic& problem : measured.error()) reader.findings().Error(std::move(problem));
@@ -129,7 +133,7 @@ void LoadGemmTable(MapReader& reader, const std::string& directory, Scenario* sc
 
 }  // namespace
 
-void LoadKernels(MapReader reader, const std::string& directory, Scenario* scenario) {
+void LoadKernels(MapReader reader, Scenario* scenario) {
   model::ExecutionConfig& execution = scenario->execution;
   execution.attention = DefaultAttention(scenario->gpu.architecture);
   reader.ReadName("attention", &execution.attention, kAttentionBackends);
@@ -138,7 +142,7 @@ void LoadKernels(MapReader reader, const std::string& directory, Scenario* scena
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
               {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
   reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
-  LoadGemmTable(reader, directory, scenario);
+  LoadGemmTable(reader, scenario);
   reader.Read("gradient_placeholders", &execution.gradient_placeholders);
   if (reader.Read("time_factor", &scenario->kernel_time_factor, {0.1, 10.0})) {
     SlowKernels(scenario->kernel_time_factor, scenario);

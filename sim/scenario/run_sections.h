@@ -26,7 +26,7 @@ void LoadTraining(MapReader reader, GivenSizes* given, Scenario* scenario);
 void LoadExpertExecution(MapReader reader, Scenario* scenario);
 void LoadLayout(MapReader reader, Scenario* scenario);
 // REQUIRES: the GPU and parallel are loaded.
-void LoadKernels(MapReader reader, const std::string& directory, Scenario* scenario);
+void LoadKernels(MapReader reader, Scenario* scenario);
 // REQUIRES: parallel is loaded. Settles parallel.sharding, which `optimizer.distributed` says too.
 void LoadOptimizer(MapReader reader, Scenario* scenario);
 // REQUIRES: parallel is loaded.

@@ -72,7 +72,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   LoadTraining(root.Section("training"), &given, scenario);
   LoadExpertExecution(root.Section("experts"), scenario);
   LoadLayout(root.Section("layout"), scenario);
-  LoadKernels(root.Section("kernels"), DirectoryOf(file), scenario);
+  LoadKernels(root.Section("kernels"), scenario);
   LoadOptimizer(root.Section("optimizer"), scenario);
   LoadOverlap(root.Section("overlap"), scenario);
   LoadPlacement(root.Section("placement"), scenario);
