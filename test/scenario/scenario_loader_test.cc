@@ -259,7 +259,7 @@ TEST(Warnings, TensorParallelismBeyondTheNvlinkDomainIsLegalButSaid) {
 }
 
 TEST(OrderFile, IsReadCheckedAndKept) {
-  const std::string file = testing::TempDir() + "/two-ranks-" + std::to_string(getpid()) + ".order";
+  const std::string file = testing::TempDir() + "two-ranks-" + std::to_string(getpid()) + ".order";
   std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0 B0.0\nF0.0 B0.0\n";
   const Scenario s = LoadWith({"schedule.order_file=" + file, "training.global_batch=4"});
   ASSERT_TRUE(s.schedule.order);
@@ -271,7 +271,7 @@ TEST(OrderFile, IsReadCheckedAndKept) {
 }
 
 TEST(GemmTable, HoldsTheRowsOfTheRunsGpuAndIsTakenExactlyUnlessSaidOtherwise) {
-  const std::string file = testing::TempDir() + "/gemms-" + std::to_string(getpid()) + ".csv";
+  const std::string file = testing::TempDir() + "gemms-" + std::to_string(getpid()) + ".csv";
   std::ofstream(file) << "gpu,dtype,m,n,k,time_us\nplain,bf16,1,2,3,4.5\nother,bf16,1,2,3,9\n";
   const std::string table = "kernels.gemm_table=" + file;
   const Scenario s = LoadWith({table});
@@ -286,7 +286,7 @@ TEST(GemmTable, HoldsTheRowsOfTheRunsGpuAndIsTakenExactlyUnlessSaidOtherwise) {
 }
 
 TEST(GemmTable, IsRefusedWhereItCannotServe) {
-  const std::string file = testing::TempDir() + "/gemms-" + std::to_string(getpid()) + ".csv";
+  const std::string file = testing::TempDir() + "gemms-" + std::to_string(getpid()) + ".csv";
   std::ofstream(file) << "gpu,dtype,m,n,k,time_us\nother,bf16,1,2,3,9\n";
   const std::string table = "kernels.gemm_table=" + file;
   EXPECT_NE(ProblemsWith({table}).find(" has no row of plain (column gpu)"), std::string::npos);
