@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "sim/base/nearest.h"
 #include "sim/report/file_output.h"
 #include "sim/report/progress.h"
 #include "sim/report/terminal.h"
@@ -16,8 +19,10 @@
 #include "tools/csv_input.h"
 #include "tools/validate/calibration.h"
 #include "tools/validate/csv_table.h"
+#include "tools/validate/gpu_names.h"
 #include "tools/validate/measured_step.h"
 #include "tools/validate/peer_steps.h"
+#include "tools/validate/shipped_model.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_validation.h"
 
@@ -80,7 +85,12 @@ std::string ReportText(const CalibrationReport& report) {
                             {"mean", Align::kRight},
                             {"p90", Align::kRight},
                             {"bias", Align::kRight}});
-  const auto add = [&](const char* name, const std::vector<double>& values) {
+  const auto add = [&](const char* name, const std::vector<double>& values,
+                       const char* otherwise = "") {
+    if (values.empty()) {
+      errors.AddRow({fmt::format("{}: {}", name, otherwise), "", "", "", "", ""});
+      return;
+    }
     const ErrorSummary s = Summarise(values);
     errors.AddRow({name, fmt::format("{}", s.rows), fmt::format("{:.1f} %", s.median * 100.0),
                    fmt::format("{:.1f} %", s.mean * 100.0), fmt::format("{:.1f} %", s.p90 * 100.0),
@@ -88,9 +98,9 @@ std::string ReportText(const CalibrationReport& report) {
   };
   add("before", report.errors_before);
   add("after", report.errors_after);
-  add("cross-validated", report.errors_cross_validated);
-  add("leave one source out", report.errors_without_source);
-  add("leave one generation out", report.errors_without_generation);
+  add("cross-validated", report.errors_cross_validated, "no folds, or one group of rows");
+  add("leave one source out", report.errors_without_source, "all rows are of one");
+  add("leave one generation out", report.errors_without_generation, "all rows are of one");
   return constants.Render(OutputStyle()) + "\n" + errors.Render(OutputStyle());
 }
 
@@ -123,8 +133,55 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
   return Calibrate(*outcomes, used, calibration);
 }
 
-int CalibrateFile(const CalibrateArguments& arguments) {
+// What --of may name: GPUs of the scenario directories, and software stacks.
+std::set<std::string> OwnersOf(const scenario::LoadOptions& load,
+                               const std::vector<SoftwareStack>& stacks) {
+  std::set<std::string> names;
+  for (const SoftwareStack& stack : stacks) names.insert(stack.name);
+  std::vector<std::string> directories = load.scenario_path;
+  directories.push_back(load.shipped_directory);
+  for (const std::string& directory : directories) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/gpus", error)) {
+      names.insert(scenario::Stem(entry.path().string()));
+    }
+  }
+  return names;
+}
+
+// The GPUs and stacks that --of names, GPUs in any spelling. Errors: those that are none.
+Result<std::vector<std::string>> WantedOwners(const CalibrateArguments& arguments) {
+  scenario::LoadOptions load;
+  load.scenario_path = arguments.scenario_path;
+  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  const auto stacks = LoadStacks(load.shipped_directory + "/clusters/stacks");
+  if (!stacks) return tl::unexpected(stacks.error());
+  const std::set<std::string> known = OwnersOf(load, *stacks);
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  std::vector<std::string> owners;
+  Diagnostics problems;
+  for (const std::string& owner : arguments.owners) {
+    const GpuName* gpu = FindGpu(owner);
+    owners.push_back(gpu != nullptr ? std::string(gpu->description) : owner);
+    if (known.contains(owners.back())) continue;
+    const std::string_view nearest = Nearest(owner, names);
+    problems.push_back(
+        {{"--of", 0, 0},
+         fmt::format("no GPU or software stack is named '{}'{}", owner,
+                     nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest))});
+  }
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+  return owners;
+}
+
+int CalibrateFile(CalibrateArguments arguments) {
   PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
+  Result<std::vector<std::string>> owners = WantedOwners(arguments);
+  if (!owners) {
+    PrintProblems(owners.error());
+    return kWrongInput;
+  }
+  arguments.owners = std::move(*owners);
   std::vector<MeasuredStep> steps;
   std::string sources;
   for (const std::string& file : arguments.files) {
@@ -141,6 +198,10 @@ int CalibrateFile(const CalibrateArguments& arguments) {
       if (arguments.only.empty() || StartsWithAny(step.id, arguments.only)) steps.push_back(step);
     }
   }
+  scenario::LoadOptions load;
+  load.scenario_path = arguments.scenario_path;
+  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  FillShippedModels(load, &steps);
   std::vector<StepOutcome> outcomes;
   const Result<CalibrationReport> report = Fit(arguments, steps, &outcomes);
   if (!report) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "tools/validate/peer_steps.h"
 #include "tools/validate/render_scatter.h"
 #include "tools/validate/render_steps.h"
+#include "tools/validate/shipped_model.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_strata.h"
 #include "tools/validate/step_validation.h"
@@ -39,19 +41,26 @@ struct ValidateArguments {
   bool newest = false;
 };
 
-// Rows whose id begins with one of `only`; all without any.
-std::vector<MeasuredStep> Selected(std::vector<MeasuredStep> steps,
-                                   const std::vector<std::string>& only) {
-  if (only.empty()) return steps;
-  std::vector<MeasuredStep> selected;
-  for (MeasuredStep& step : steps) {
-    for (const std::string& head : only) {
-      if (step.id.rfind(head, 0) != 0) continue;
-      selected.push_back(std::move(step));
-      break;
-    }
-  }
-  return selected;
+// Begins with one of the names that --only gives; anything does without.
+bool IsWanted(const std::string& name, const ValidateArguments& arguments) {
+  return arguments.only.empty() ||
+         std::any_of(arguments.only.begin(), arguments.only.end(),
+                     [&](const std::string& head) { return name.rfind(head, 0) == 0; });
+}
+
+scenario::LoadOptions LoadOf(const ValidateArguments& arguments) {
+  scenario::LoadOptions load;
+  load.overrides = arguments.overrides;
+  load.scenario_path = arguments.scenario_path;
+  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  return load;
+}
+
+// `status`, or that the answer is no where no row was predicted, said on standard error.
+int Judge(int status, std::size_t rows) {
+  if (status != kDone || rows > 0) return status;
+  PrintProblems({{{}, "no row counts: every one was skipped or failed, see its reason"}});
+  return kAnswerIsNo;
 }
 
 int ValidateStepsFile(const ValidateArguments& arguments) {
@@ -63,11 +72,11 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
     PrintProblems(read.error());
     return kWrongInput;
   }
-  const std::vector<MeasuredStep> steps = Selected(std::move(*read), arguments.only);
+  std::vector<MeasuredStep> steps = std::move(*read);
+  std::erase_if(steps, [&](const MeasuredStep& step) { return !IsWanted(step.id, arguments); });
   StepValidationOptions options;
-  options.load.overrides = arguments.overrides;
-  options.load.scenario_path = arguments.scenario_path;
-  options.load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  options.load = LoadOf(arguments);
+  FillShippedModels(options.load, &steps);
   options.threads = arguments.threads;
   const Result<std::vector<SoftwareStack>> stacks =
       LoadStacks(options.load.shipped_directory + "/clusters/stacks");
@@ -88,34 +97,34 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
                            : arguments.format == "html"
                                ? RenderStepHtml(outcomes, counted, summary)
                                : RenderStepTable(outcomes, counted, summary, OutputStyle());
-  status = PrintOutput(text);
-  if (status != kDone || summary.overall.errors.rows > 0) return status;
-  PrintProblems({{{}, "no row counts: every one was skipped or failed, see its reason"}});
-  return kAnswerIsNo;
+  return Judge(PrintOutput(text), summary.overall.errors.rows);
 }
 
-// `validate` is one of ValidateKernels and ValidateCollectives.
-int ValidateIsolatedFile(
-    const ValidateArguments& arguments,
-    Result<std::vector<IsolatedRow>> (*validate)(const CsvTable&, const scenario::LoadOptions&)) {
+// What is measured alone: how a table of it is predicted, and what it is called.
+struct Isolated {
+  Result<std::vector<IsolatedRow>> (*validate)(const CsvTable&, const scenario::LoadOptions&);
+  const char* name;
+};
+
+int ValidateIsolatedFile(const ValidateArguments& arguments, const Isolated& isolated) {
   int status = kDone;
   const std::optional<CsvTable> table = ReadTable(arguments.file, status);
   if (!table) return status;
-  scenario::LoadOptions load;
-  load.overrides = arguments.overrides;
-  load.scenario_path = arguments.scenario_path;
-  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
-  const Result<std::vector<IsolatedRow>> rows = validate(*table, load);
+  Result<std::vector<IsolatedRow>> rows = isolated.validate(*table, LoadOf(arguments));
   if (!rows) {
     PrintProblems(rows.error());
     return kWrongInput;
   }
-  if (arguments.format == "json") return PrintOutput(RenderIsolatedJson(*rows));
-  if (arguments.format == "csv") return PrintOutput(RenderIsolatedCsv(*rows));
-  return PrintOutput(RenderIsolatedTable(*rows, OutputStyle()));
+  std::erase_if(*rows, [&](const IsolatedRow& row) { return !IsWanted(row.group, arguments); });
+  const std::string text = arguments.format == "json"   ? RenderIsolatedJson(*rows)
+                           : arguments.format == "csv"  ? RenderIsolatedCsv(*rows)
+                           : arguments.format == "html" ? RenderIsolatedHtml(*rows, isolated.name)
+                                                        : RenderIsolatedTable(*rows, OutputStyle());
+  return Judge(PrintOutput(text), SummariseIsolated(*rows).overall.rows);
 }
 
-void AddCommon(CLI::App& command, ValidateArguments& arguments, std::vector<std::string> formats) {
+// `begins` is what the names that --only takes are: "id".
+void AddCommon(CLI::App& command, ValidateArguments& arguments, const std::string& begins) {
   command.add_option("file", arguments.file, "CSV file of measurements")
       ->required()
       ->type_name("FILE.csv");
@@ -126,7 +135,13 @@ void AddCommon(CLI::App& command, ValidateArguments& arguments, std::vector<std:
       ->allow_extra_args(false);
   AddScenarioPath(command, &arguments.scenario_path);
   command.add_option("--format", arguments.format, "How to print the result")
-      ->check(CLI::IsMember(std::move(formats)));
+      ->check(CLI::IsMember({"table", "json", "csv", "html"}));
+  command
+      .add_option("--only", arguments.only,
+                  fmt::format("Only rows whose {} begins so (comma-separated)", begins))
+      ->delimiter(',');
+  AddThreads(command, &arguments.threads,
+             "Threads to simulate steps on; kernels and collectives take a moment on one");
 }
 
 }  // namespace
@@ -137,24 +152,23 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   auto arguments = std::make_shared<ValidateArguments>();
   arguments->executable = executable;
   CLI::App* steps = command->add_subcommand("steps", "Step times of whole training runs");
-  AddCommon(*steps, *arguments, {"table", "json", "csv", "html"});
-  AddThreads(*steps, &arguments->threads);
-  steps->add_option("--only", arguments->only, "Only rows whose id begins so: --only DGXC-,BRIDGE-")
-      ->delimiter(',');
+  AddCommon(*steps, *arguments, "id");
   steps->add_flag("--newest", arguments->newest,
                   "Count only the newest release of each configuration");
   steps->callback([arguments, &status] { status = ValidateStepsFile(*arguments); });
   AddValidateReport(*command, executable, status);
   CLI::App* kernels = command->add_subcommand(
       "kernels", "Kernels measured alone: GEMMs, attention or memory-bound kernels");
-  AddCommon(*kernels, *arguments, {"table", "json", "csv"});
-  kernels->callback(
-      [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateKernels); });
+  AddCommon(*kernels, *arguments, "group");
+  kernels->callback([arguments, &status] {
+    status = ValidateIsolatedFile(*arguments, {&ValidateKernels, "kernel"});
+  });
   CLI::App* collectives =
       command->add_subcommand("collectives", "Collectives measured alone, as by nccl-tests");
-  AddCommon(*collectives, *arguments, {"table", "json", "csv"});
-  collectives->callback(
-      [arguments, &status] { status = ValidateIsolatedFile(*arguments, &ValidateCollectives); });
+  AddCommon(*collectives, *arguments, "group");
+  collectives->callback([arguments, &status] {
+    status = ValidateIsolatedFile(*arguments, {&ValidateCollectives, "collective"});
+  });
 }
 
 }  // namespace quadrille::tools

@@ -18,6 +18,7 @@
 #include "tools/validate/calibration.h"
 #include "tools/validate/peer_steps.h"
 #include "tools/validate/render_page.h"
+#include "tools/validate/shipped_model.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_validation.h"
 
@@ -44,6 +45,7 @@ std::optional<T> Value(Result<T> result, int& status) {
 }
 
 std::optional<std::vector<MeasuredStep>> ReadAllSteps(const std::vector<std::string>& files,
+                                                      const scenario::LoadOptions& load,
                                                       int& status) {
   std::vector<MeasuredStep> steps;
   for (const std::string& file : files) {
@@ -53,6 +55,7 @@ std::optional<std::vector<MeasuredStep>> ReadAllSteps(const std::vector<std::str
     if (!read) return std::nullopt;
     for (MeasuredStep& step : *read) steps.push_back(std::move(step));
   }
+  FillShippedModels(load, &steps);
   return steps;
 }
 
@@ -125,10 +128,10 @@ std::string CommandOf(const ReportArguments& arguments) {
 int Report(const ReportArguments& arguments) {
   int status = kDone;
   PrintWarnings(CheckFileName("--output", arguments.output, {"md"}));
-  const std::optional<std::vector<MeasuredStep>> steps = ReadAllSteps(arguments.steps, status);
-  if (!steps) return status;
   scenario::LoadOptions load;
   load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  const auto steps = ReadAllSteps(arguments.steps, load, status);
+  if (!steps) return status;
   PageInput page;
   page.command = CommandOf(arguments);
   status = ValidateIsolated(arguments, load, &page);

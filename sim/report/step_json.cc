@@ -175,7 +175,8 @@ Json SpreadJson(const MeasuredSpread& spread, const StepReport& report) {
           {"high_s", step * spread.high},
           {"share", 0.8},
           {"measured_steps", spread.rows},
-          {"of", spread.basis}};
+          {"of", spread.basis},
+          {"remark", BesidePrediction(spread.low, spread.high)}};
 }
 
 Json PublishedJson(const RunDescription& run, const StepReport& report) {

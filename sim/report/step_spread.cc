@@ -49,6 +49,14 @@ std::string RenderSteps(const std::vector<Duration>& steps, const TableStyle& st
   return Heading("Steps", remark, style) + table.Render(style);
 }
 
+std::string BesidePrediction(double low, double high) {
+  if (low <= 1.0 && high >= 1.0) return "";
+  return fmt::format(
+      "the prediction itself lies outside: nine in ten of those steps took {} than "
+      "predicted",
+      low > 1.0 ? "longer" : "less");
+}
+
 nlohmann::ordered_json StepsJson(const std::vector<Duration>& steps) {
   if (steps.empty()) return nullptr;
   nlohmann::ordered_json times = nlohmann::ordered_json::array();

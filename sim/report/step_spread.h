@@ -17,6 +17,11 @@ namespace quadrille::report {
 // Empty when there is only one step, or none.
 [[nodiscard]] std::string RenderSteps(const std::vector<Duration>& steps, const TableStyle& style);
 
+// In words that the factors on a predicted time between which most measured times lie leave out
+// the prediction itself; empty where they do not. `low` and `high` are the 10th and the 90th
+// percentile of measured over predicted.
+[[nodiscard]] std::string BesidePrediction(double low, double high);
+
 // null when there are none.
 [[nodiscard]] nlohmann::ordered_json StepsJson(const std::vector<Duration>& steps);
 

@@ -90,6 +90,8 @@ std::string RenderHeadline(const RunDescription& run, const StepReport& report,
         fmt::format("{} to {}", TimeText(FromSeconds(step * run.spread.low)),
                     TimeText(FromSeconds(step * run.spread.high))),
         fmt::format("residuals of {} published steps: {}", run.spread.rows, run.spread.basis));
+    const std::string beside = BesidePrediction(run.spread.low, run.spread.high);
+    if (!beside.empty()) add("", "", beside);
   }
   add("throughput", fmt::format("{:.1f} tokens/s/GPU", report.tokens_per_second_per_gpu), "");
   add("model FLOPs", per_gpu(report.model_flops_per_gpu_causal),

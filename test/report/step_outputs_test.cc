@@ -10,6 +10,7 @@
 #include "sim/report/constant_list.h"
 #include "sim/report/step_csv.h"
 #include "sim/report/step_json.h"
+#include "sim/report/step_spread.h"
 #include "sim/report/step_table.h"
 
 namespace quadrille::report {
@@ -44,6 +45,22 @@ TEST(StepTableTest, EveryFigureHasItsConvention) {
         "41.2 %", "recomputation counted"}) {
     EXPECT_TRUE(Holds(table, part)) << part << "\n" << table;
   }
+}
+
+TEST(StepSpreadTest, AnIntervalThatLeavesOutThePredictionSaysSo) {
+  EXPECT_EQ(BesidePrediction(0.95, 1.1), "");
+  EXPECT_EQ(BesidePrediction(1.0, 1.0), "");
+  EXPECT_TRUE(Holds(BesidePrediction(1.04, 1.62), "took longer than predicted"));
+  EXPECT_TRUE(Holds(BesidePrediction(0.7, 0.9), "took less than predicted"));
+  RunDescription run = SampleDescription();
+  run.spread = {1.04, 1.62, 18, "hopper moe fp8"};
+  EXPECT_TRUE(
+      Holds(RenderTable(run, SampleReport(), {}), "nine in ten of those steps took longer"));
+  EXPECT_EQ(json::parse(RenderJson(run, SampleReport()))["step_time_interval"]["remark"],
+            BesidePrediction(1.04, 1.62));
+  run.spread.low = 0.9;
+  EXPECT_FALSE(Holds(RenderTable(run, SampleReport(), {}), "nine in ten"));
+  EXPECT_EQ(json::parse(RenderJson(run, SampleReport()))["step_time_interval"]["remark"], "");
 }
 
 TEST(StepTableTest, NoBubbleStandsWithoutItsDenominator) {

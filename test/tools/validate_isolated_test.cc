@@ -4,6 +4,7 @@
 
 #include "tools/validate/csv_table.h"
 #include "tools/validate/isolated_validation.h"
+#include "tools/validate/render_scatter.h"
 
 namespace quadrille::tools {
 namespace {
@@ -78,6 +79,30 @@ TEST(ValidateCollectives, HoldsARingToTheRing) {
   const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
   ASSERT_TRUE(rows);
   EXPECT_GT((*rows)[1].predicted_s, 1.2 * (*rows)[0].predicted_s) << "no reduction in the switch";
+}
+
+TEST(RenderIsolatedHtml, HasAPointForEveryPredictedRowAndATableOfGroups) {
+  const std::string text =
+      "system,gpus,nodes,nic,collective,bytes,time_us\n"
+      "H200 node,8,1,-,all_reduce,8589934592,32000\n"
+      "H200 node,8,1,-,all_reduce,0,12\n"
+      "a TPU <pod>,8,1,-,all_reduce,1024,32\n";
+  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  ASSERT_TRUE(rows);
+  const std::string page = RenderIsolatedHtml(*rows, "collective");
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = page.find(part); at != std::string::npos; at = page.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("<circle"), 1U) << "a row of no bytes takes no time, which has no logarithm";
+  EXPECT_EQ(count("measured collective times"), 2U);
+  EXPECT_EQ(count("<td>H200 node, 1 MB and more</td>"), 1U);
+  EXPECT_EQ(count("rank correlation"), 0U);
+  EXPECT_EQ(page.find("<pod>"), std::string::npos);
+  EXPECT_NE(RenderIsolatedHtml({}, "kernel").find("</svg>"), std::string::npos);
 }
 
 }  // namespace

@@ -285,14 +285,13 @@ class Calibrator {
     for (const StepOutcome* row : report_->rows) fold_of.emplace(GroupOf(*row), 0);
     int next = 0;
     for (auto& [group, fold] : fold_of) fold = next++ % std::max(options_.folds, 1);
-    report_->errors_cross_validated = report_->errors_after;
-    report_->errors_without_source = report_->errors_after;
-    for (int fold = 0; options_.folds > 1 && fold < options_.folds; ++fold) {
+    const bool folded = options_.folds > 1 && fold_of.size() > 1;
+    if (folded) report_->errors_cross_validated = report_->errors_after;
+    for (int fold = 0; folded && fold < options_.folds; ++fold) {
       std::vector<bool> held;
       for (const StepOutcome* row : report_->rows) held.push_back(fold_of[GroupOf(*row)] == fold);
       Hold(held, &report_->errors_cross_validated, true);
     }
-    report_->errors_without_generation = report_->errors_after;
     LeaveOut([](const StepOutcome& row) { return row.step->source_id; },
              &report_->errors_without_source);
     LeaveOut([](const StepOutcome& row) { return row.stratum.generation; },
@@ -303,6 +302,8 @@ class Calibrator {
                 std::vector<double>* errors) {
     std::set<std::string> parts;
     for (const StepOutcome* row : report_->rows) parts.insert(part_of(*row));
+    if (parts.size() < 2) return;
+    *errors = report_->errors_after;
     for (const std::string& part : parts) {
       std::vector<bool> held;
       for (const StepOutcome* row : report_->rows) held.push_back(part_of(*row) == part);
@@ -421,11 +422,13 @@ CalibrationReport Calibrate(const std::vector<StepOutcome>& outcomes, const std:
 std::string OverlayText(const CalibrationReport& report, const std::string& source) {
   std::string text = fmt::format(
       "# Constants fitted by quadrille calibrate to {}. A run takes them by `include:`.\n# {} "
-      "rows: median error {:.1f} % before, "
-      "{:.1f} % after, {:.1f} % cross-validated.\n",
+      "rows: median error {:.1f} % before, {:.1f} % after, {}.\n",
       source, report.rows.size(), Summarise(report.errors_before).median * 100.0,
       Summarise(report.errors_after).median * 100.0,
-      Summarise(report.errors_cross_validated).median * 100.0);
+      report.errors_cross_validated.empty()
+          ? "not cross-validated"
+          : fmt::format("{:.1f} % cross-validated",
+                        Summarise(report.errors_cross_validated).median * 100.0));
   std::string gpus;
   std::string stacks;
   std::string gpu;

@@ -62,10 +62,12 @@ struct CalibrationReport {
   std::vector<FittedConstant> constants;
   std::vector<double> errors_before;  // of the fit rows, in their order
   std::vector<double> errors_after;
-  std::vector<double> errors_cross_validated;  // each row by constants fitted without its group
+  // Each row by constants fitted without its group. Empty without folds, or with one group alone.
+  std::vector<double> errors_cross_validated;
   // Each row by constants fitted without its source, or without its generation of GPUs. A constant
   // that only they determine takes what an unknown GPU or stack gets: the median of the other GPUs'
-  // derates, and a stack that costs nothing.
+  // derates, and a stack that costs nothing. Empty where all rows are of one source, or generation:
+  // without it there would be nothing to fit to.
   std::vector<double> errors_without_source;
   std::vector<double> errors_without_generation;
   std::vector<const StepOutcome*> rows;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sim/network/transfer.h"
+#include "tools/validate/gpu_names.h"
 #include "tools/validate/hardware_library.h"
 #include "tools/validate/isolated_validation.h"
 
@@ -19,7 +20,15 @@ bool Contains(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
-// The first words found in the name of a system choose its constants.
+bool ContainsInAnyCase(const std::string& text, std::string_view words) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), words.begin(), words.end(), same) != text.end();
+}
+
+// The first words found in the name of a system, in any case, choose its constants.
 // A site whose hosts or transport differ from the pooled constants of its GPU has its own cluster.
 struct SystemRule {
   std::string_view words;
@@ -150,7 +159,7 @@ const SystemRule* RuleFor(const std::string& system, const std::string& collecti
   const bool tuned = Contains(collective, "[tuned");
   const auto* found =
       std::find_if(std::begin(kSystems), std::end(kSystems), [&](const SystemRule& rule) {
-        return Contains(system, rule.words) && (!tuned || rule.of_class.empty());
+        return ContainsInAnyCase(system, rule.words) && (!tuned || rule.of_class.empty());
       });
   return found == std::end(kSystems) ? nullptr : found;
 }
@@ -177,9 +186,13 @@ void Predict(const CsvTable& table, std::size_t i, CellReader& cells, HardwareLi
   if (!kind) return skip(fmt::format("'{}' is no collective of the network model", collective));
   measured.kind = *kind;
   const SystemRule* rule = RuleFor(system, collective);
-  if (rule == nullptr) return skip(fmt::format("no constants for system '{}'", system));
+  if (rule == nullptr) {
+    return skip(
+        fmt::format("system '{}' names no GPU that has constants{}", system, KnownGpus(system)));
+  }
   const auto* hardware = library.Find(std::string(rule->cluster), "");
   if (hardware == nullptr) return skip(fmt::format("cluster {} is missing", rule->cluster));
+  row->generation = hardware->gpu.architecture;
   row->predicted_s = SecondsOn(*hardware, measured);
   if (!rule->of_class.empty()) {
     const auto* of_class = library.Find(std::string(rule->of_class), "");

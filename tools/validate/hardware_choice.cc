@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "tools/validate/gpu_names.h"
+
 namespace quadrille::tools {
 namespace {
 
@@ -56,7 +58,8 @@ Result<HardwareChoice> ChooseHardware(const MeasuredStep& step) {
                            : fmt::format("{} with '{}' in its interconnect", step.gpu, rule.words)};
   }
   return Error(
-      fmt::format("no cluster description for GPU '{}'; name one in a column 'cluster'", step.gpu));
+      fmt::format("no cluster description for GPU '{}'{}; or name a cluster in a column 'cluster'",
+                  step.gpu, KnownGpus(step.gpu)));
 }
 
 std::string GenerationOf(const std::string& gpu) {

@@ -1,6 +1,7 @@
 // Kernels and collectives measured alone against the formulas that price them in a step.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ namespace quadrille::tools {
 // One measured kernel or collective after prediction.
 struct IsolatedRow {
   int line = 0;
-  std::string what;   // "4096 x 2304 x 16384"
-  std::string group;  // that its error is summed up in: "H100-SXM bfloat16"
+  std::string what;        // "4096 x 2304 x 16384"
+  std::string group;       // that its error is summed up in: "H100-SXM bfloat16"
+  std::string generation;  // of its GPU: "hopper"; blank of one without a description
   RowStatus status = RowStatus::kSkipped;
   std::string reason;
   double predicted_s = 0.0;
@@ -27,6 +29,15 @@ struct IsolatedRow {
 
   [[nodiscard]] double error() const { return predicted_s / measured_s - 1.0; }
 };
+
+// What predicted rows come to, and why the others are not.
+struct IsolatedSummaries {
+  ErrorSummary overall;
+  std::map<std::string, ErrorSummary> groups;
+  std::map<std::string, int> reasons;  // "skipped: m is not stated", and how many rows
+};
+
+[[nodiscard]] IsolatedSummaries SummariseIsolated(const std::vector<IsolatedRow>& rows);
 
 // Which of the three kernel tables a file is follows from its columns: (m, n, k) GEMMs; (seqlen,
 // heads) attention; (op, bytes) memory-bound kernels. Errors: none of them; malformed cells.

@@ -11,6 +11,7 @@
 #include "sim/compute/attention_time.h"
 #include "sim/compute/gemm_time.h"
 #include "sim/compute/memory_bound_time.h"
+#include "tools/validate/gpu_names.h"
 #include "tools/validate/hardware_library.h"
 #include "tools/validate/isolated_validation.h"
 
@@ -23,38 +24,21 @@ bool Contains(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
-// Names of measured tables, and the GPU description that stands for each.
-struct GpuName {
-  std::string_view measured;
-  std::string_view gpu;
-};
-constexpr GpuName kGpuNames[] = {
-    {"A100-SXM", "a100-sxm-80gb"},
-    {"A100-80GB-SXM", "a100-sxm-80gb"},
-    {"A100-PCIe", "a100-pcie"},
-    {"A100-80GB-PCIe", "a100-pcie"},
-    {"V100-SXM2", "v100-sxm"},
-    {"H100-SXM", "h100-sxm"},
-    {"H200-SXM", "h200-sxm"},
-    {"H800", "h800-sxm"},
-    {"B200-SXM", "b200"},
-    {"B300-SXM", "b300"},
-    {"GB200", "gb200"},
-    {"GB300", "gb300"},
-};
-
 // A cluster that any GPU can be put into.
 constexpr const char* kAnyCluster = "dgx-h100-superpod";
 
 // Grid of dispatch and combine of deepseek-ai/profile-data:train.json, beside which kernels run.
 constexpr std::int32_t kTraceReservedMultiprocessors = 20;
 
+std::string NoSuchGpu(const std::string& measured) {
+  return fmt::format("no description of GPU '{}'{}", measured, KnownGpus(measured));
+}
+
 const scenario::Scenario* GpuOf(HardwareLibrary& library, const std::string& measured,
                                 const std::string& source) {
-  std::string gpu = measured;
-  for (const GpuName& name : kGpuNames) {
-    if (name.measured == measured) gpu = name.gpu;
-  }
+  const GpuName* known = FindGpu(measured);
+  // Also the name of a description, the user's own among them.
+  std::string gpu(known != nullptr ? known->description : std::string_view(measured));
   // That node has constants of its own.
   if (gpu == "b200" && Contains(source, "SimuMax")) gpu = "b200-simumax";
   return library.Find(kAnyCluster, gpu);
@@ -92,7 +76,10 @@ void PredictGemm(const CsvTable& table, std::size_t i, CellReader& cells, Hardwa
   row->group = fmt::format("{} {}", table.At(i, "gpu"), type);
   if (!StatesSizes(table, i, {"m", "n", "k"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
-  if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
+  if (hardware == nullptr) {
+    return Fail(row, RowStatus::kSkipped, NoSuchGpu(table.At(i, "gpu")));
+  }
+  row->generation = hardware->gpu.architecture;
   const compute::GpuEfficiency& efficiency = hardware->efficiency;
   const bool block = type == "fp8_block" || type == "fp8_deepseek";
   const compute::GemmConstants* constants = &efficiency.gemm_16bit;
@@ -183,7 +170,10 @@ void PredictAttention(const CsvTable& table, std::size_t i, CellReader& cells,
   row->group = fmt::format("{} {}", table.At(i, "gpu"), kernel);
   if (!StatesSizes(table, i, {"seqlen", "heads"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
-  if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
+  if (hardware == nullptr) {
+    return Fail(row, RowStatus::kSkipped, NoSuchGpu(table.At(i, "gpu")));
+  }
+  row->generation = hardware->gpu.architecture;
   compute::AttentionConditions conditions;
   conditions.includes_cache_write = Contains(table.At(i, "source"), "context_attention");
   // Measured within a training run, at its clock and beside its all-to-all.
@@ -220,7 +210,10 @@ void PredictMemoryBound(const CsvTable& table, std::size_t i, CellReader& cells,
   row->group = fmt::format("{} {}", table.At(i, "gpu"), kernel);
   if (!StatesSizes(table, i, {"bytes"}, row)) return;
   const auto* hardware = GpuOf(library, table.At(i, "gpu"), table.At(i, "source"));
-  if (hardware == nullptr) return Fail(row, RowStatus::kSkipped, "no description of this GPU");
+  if (hardware == nullptr) {
+    return Fail(row, RowStatus::kSkipped, NoSuchGpu(table.At(i, "gpu")));
+  }
+  row->generation = hardware->gpu.architecture;
   for (const compute::MeasuredMemoryBound& entry : hardware->efficiency.measured_memory_bound) {
     if (entry.kernel != kernel) continue;
     const auto moved = Bytes(static_cast<std::int64_t>(bytes));

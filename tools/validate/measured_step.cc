@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+
+#include "tools/validate/gpu_names.h"
 
 namespace quadrille::tools {
 namespace {
 
 constexpr std::string_view kRequired[] = {"id",     "seq_len", "gpu",   "gpus", "layers",
                                           "hidden", "heads",   "vocab", "mbs",  "gbs"};
+// Not required of a table that names models.
+constexpr std::string_view kDimensions[] = {"layers", "hidden", "heads", "vocab"};
 
 struct TextColumn {
   std::string_view name;
@@ -122,6 +127,12 @@ MeasuredStep ReadRow(const CsvTable& table, std::size_t row, CellReader& cells) 
   const double calculated = cells.Number(row, "iter_time_calc_s", 0.0, 0.0);
   step.time_s = cells.Number(row, "iter_time_s", calculated, 0.0);
   if (step.source_id.empty()) step.source_id = "own";
+  std::string unmarked = step.gpu;
+  while (!unmarked.empty() && (unmarked.back() == '?' || unmarked.back() == ' ')) {
+    unmarked.pop_back();
+  }
+  const GpuName* gpu = FindGpu(unmarked);
+  if (gpu != nullptr && gpu->measured != unmarked) step.gpu = gpu->measured;
   return step;
 }
 
@@ -131,6 +142,9 @@ Result<std::vector<MeasuredStep>> ReadMeasuredSteps(const CsvTable& table) {
   Diagnostics problems;
   for (std::string_view name : kRequired) {
     if (table.ColumnOf(name) != CsvTable::kAbsent) continue;
+    const bool dimension =
+        std::find(std::begin(kDimensions), std::end(kDimensions), name) != std::end(kDimensions);
+    if (dimension && table.ColumnOf("model") != CsvTable::kAbsent) continue;
     problems.push_back({{table.file(), 1, 0}, fmt::format("there is no column '{}'", name)});
   }
   if (table.ColumnOf("iter_time_s") == CsvTable::kAbsent &&

@@ -28,6 +28,8 @@ struct MeasuredStep {
   std::string dup_of;       // the row that this one repeats
 
   std::string model;
+  std::string shipped_model;  // the description that stands for dimensions (shipped_model.h)
+  std::string model_hint;     // why none does, of a row that states no dimensions
   std::string family;
   std::string arch;  // dense, moe, ...
   std::string attn_variant;
@@ -39,13 +41,14 @@ struct MeasuredStep {
   bool tied_embed = false;
   int seq_len = 0;  // required
 
-  std::string gpu;  // required
+  std::string gpu;  // required; a spelling that gpu_names.h knows becomes its name there
   std::string interconnect;
   std::string cluster;  // name of a cluster description; blank: inferred from the two above
   int gpus = 0;         // required
 
   std::string framework;
-  std::string stack;  // name of a software stack; blank: inferred from framework and release
+  std::string stack;  // name of a software stack; blank: inferred from framework and release, the
+                      // default of step_resolver.h where there is no framework either
   std::string precision;
   int tp = 1, pp = 1, vp = 0, cp = 1, ep = 1, etp = 0;
   std::vector<std::string> blank_degrees;  // of tp, pp, cp and ep, which are 1 then
@@ -67,8 +70,8 @@ struct MeasuredStep {
 };
 
 // Every row of `table`. Errors, all at once: a required column is absent (id, seq_len, gpu, gpus,
-// layers, hidden, heads, vocab, mbs, gbs, and iter_time_s or iter_time_calc_s), an id is blank or
-// repeated, a number is none.
+// mbs, gbs, iter_time_s or iter_time_calc_s, and layers, hidden, heads, vocab unless there is a
+// model), an id is blank or repeated, a number is none.
 [[nodiscard]] Result<std::vector<MeasuredStep>> ReadMeasuredSteps(const CsvTable& table);
 
 }  // namespace quadrille::tools

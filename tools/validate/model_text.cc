@@ -52,6 +52,13 @@ std::string ExpertText(const MeasuredStep& step) {
 }  // namespace
 
 std::string ModelText(const MeasuredStep& step, std::vector<scenario::Assumption>* assumptions) {
+  if (!step.shipped_model.empty()) {
+    assumptions->push_back({"model", step.shipped_model,
+                            fmt::format("no dimensions are stated; the model description that '{}' "
+                                        "names",
+                                        step.model)});
+    return fmt::format("model: {}\n", step.shipped_model);
+  }
   const auto* found =
       std::find_if(std::begin(kTraits), std::end(kTraits),
                    [&](const Traits& traits) { return traits.family == step.family; });

@@ -1,35 +1,11 @@
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/validate/isolated_validation.h"
 
 namespace quadrille::tools {
 namespace {
-
-struct Summaries {
-  ErrorSummary overall;
-  std::map<std::string, ErrorSummary> groups;
-  std::map<std::string, int> reasons;
-};
-
-Summaries SummariesOf(const std::vector<IsolatedRow>& rows) {
-  std::vector<double> all;
-  std::map<std::string, std::vector<double>> errors;
-  Summaries summaries;
-  for (const IsolatedRow& row : rows) {
-    if (row.status != RowStatus::kOk) {
-      ++summaries.reasons[fmt::format("{}: {}", NameOf(row.status), row.reason)];
-      continue;
-    }
-    all.push_back(row.error());
-    errors[row.group].push_back(row.error());
-  }
-  summaries.overall = Summarise(all);
-  for (const auto& [group, list] : errors) summaries.groups[group] = Summarise(list);
-  return summaries;
-}
 
 std::vector<report::Cell> Cells(const std::string& name, const ErrorSummary& s) {
   return {name,
@@ -47,10 +23,27 @@ nlohmann::ordered_json SummaryJson(const std::string& name, const ErrorSummary& 
 
 }  // namespace
 
+IsolatedSummaries SummariseIsolated(const std::vector<IsolatedRow>& rows) {
+  std::vector<double> all;
+  std::map<std::string, std::vector<double>> errors;
+  IsolatedSummaries summaries;
+  for (const IsolatedRow& row : rows) {
+    if (row.status != RowStatus::kOk) {
+      ++summaries.reasons[fmt::format("{}: {}", NameOf(row.status), row.reason)];
+      continue;
+    }
+    all.push_back(row.error());
+    errors[row.group].push_back(row.error());
+  }
+  summaries.overall = Summarise(all);
+  for (const auto& [group, list] : errors) summaries.groups[group] = Summarise(list);
+  return summaries;
+}
+
 std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
                                 const report::TableStyle& style) {
   using report::Align;
-  const Summaries summaries = SummariesOf(rows);
+  const IsolatedSummaries summaries = SummariseIsolated(rows);
   report::TextTable table({{"group"},
                            {"rows", Align::kRight},
                            {"median", Align::kRight},
@@ -70,7 +63,7 @@ std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
 }
 
 std::string RenderIsolatedJson(const std::vector<IsolatedRow>& rows) {
-  const Summaries summaries = SummariesOf(rows);
+  const IsolatedSummaries summaries = SummariseIsolated(rows);
   nlohmann::ordered_json json;
   json["schema_version"] = 1;
   json["rows"] = nlohmann::ordered_json::array();

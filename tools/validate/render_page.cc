@@ -74,9 +74,10 @@ ErrorsByStratum Gather(const std::vector<StepOutcome>& outcomes, const std::vect
   return errors;
 }
 
+// `errors` are of all rows of the fit, or none.
 ErrorsByStratum GatherFitted(const CalibrationReport& report, const std::vector<double>& errors) {
   ErrorsByStratum gathered;
-  for (std::size_t i = 0; i < report.rows.size(); ++i) Add(*report.rows[i], errors[i], &gathered);
+  for (std::size_t i = 0; i < errors.size(); ++i) Add(*report.rows[i], errors[i], &gathered);
   return gathered;
 }
 

@@ -55,6 +55,27 @@ std::string Described(const StepOutcome& row) {
                      s.pp, s.cp);
 }
 
+// How many of the predicted rows lie outside the interval of their own stratum; empty for none.
+std::string IntervalText(const std::vector<StepOutcome>& outcomes) {
+  int above = 0;
+  int below = 0;
+  for (const StepOutcome& row : outcomes) {
+    if (row.status != RowStatus::kOk) continue;
+    above += row.low_s > row.predicted_s ? 1 : 0;
+    below += row.high_s < row.predicted_s ? 1 : 0;
+  }
+  std::string text;
+  for (const auto& [count, slower] : {std::pair(above, true), std::pair(below, false)}) {
+    if (count == 0) continue;
+    text += fmt::format(
+        "\nOf {} predicted rows the interval leaves out the prediction: nine in ten published "
+        "steps "
+        "of their kind took {} than predicted.\n",
+        count, slower ? "longer" : "less");
+  }
+  return text;
+}
+
 // Empty when no row prints a peak.
 std::string MemoryText(const std::vector<StepOutcome>& outcomes, const report::TableStyle& style) {
   TextTable table({{"peak memory"},
@@ -152,7 +173,7 @@ std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
                  Described(*row)});
   }
   if (!rows.empty()) text += "\n" + rows.Render(style);
-  text += MemoryText(outcomes, style);
+  text += MemoryText(outcomes, style) + IntervalText(outcomes);
   if (!reasons.empty()) text += "\nNot simulated:\n";
   for (const auto& [reason, count] : reasons) text += fmt::format("  {:4} {}\n", count, reason);
   return text;

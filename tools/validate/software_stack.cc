@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "sim/base/nearest.h"
 #include "sim/scenario/findings.h"
 #include "sim/scenario/library.h"
 #include "sim/scenario/yaml_reader.h"
@@ -48,6 +49,13 @@ const SoftwareStack* FindStack(const std::vector<SoftwareStack>& stacks, std::st
     if (stack.name == name) return &stack;
   }
   return nullptr;
+}
+
+std::string NearestStack(const std::vector<SoftwareStack>& stacks, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SoftwareStack& stack : stacks) names.push_back(stack.name);
+  const std::string_view nearest = Nearest(name, names);
+  return nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest);
 }
 
 const SoftwareStack* StackOf(const std::vector<SoftwareStack>& stacks, std::string_view framework,

@@ -21,6 +21,10 @@ using scenario::SoftwareStack;
 [[nodiscard]] const SoftwareStack* FindStack(const std::vector<SoftwareStack>& stacks,
                                              std::string_view name);
 
+// "; nearest: 'megatron-2026'" for an error about a name that is none; empty: nothing is near.
+[[nodiscard]] std::string NearestStack(const std::vector<SoftwareStack>& stacks,
+                                       std::string_view name);
+
 // The stack with the longest prefix of `framework` that also spans `release`, or nullptr.
 [[nodiscard]] const SoftwareStack* StackOf(const std::vector<SoftwareStack>& stacks,
                                            std::string_view framework, std::string_view release);

@@ -281,7 +281,9 @@ std::string ReasonToSkip(const MeasuredStep& step) {
     return "hybrid models have Mamba layers, which are not modelled";
   if (step.time_s <= 0.0) return "no step time was measured";
   if (step.layers == 0 || step.hidden == 0 || step.heads == 0 || step.vocab == 0) {
-    return "the model's dimensions are incomplete";
+    return step.model_hint.empty()
+               ? "the model's dimensions are incomplete"
+               : fmt::format("the model's dimensions are not stated, and {}", step.model_hint);
   }
   if (step.experts > 0 && step.topk == 0) {
     return "experts are stated, but not how many a token takes (topk)";
@@ -364,14 +366,18 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
                                            const std::string& recompute) const {
   const std::string skip = ReasonToSkip(step);
   if (!skip.empty()) return Error(skip);
-  const SoftwareStack* stack = step.stack.empty() ? StackOf(stacks_, step.framework, step.release)
-                                                  : FindStack(stacks_, step.stack);
+  const bool open = step.stack.empty() && step.framework.empty();
+  const SoftwareStack* stack = open                 ? FindStack(stacks_, kDefaultStack)
+                               : step.stack.empty() ? StackOf(stacks_, step.framework, step.release)
+                                                    : FindStack(stacks_, step.stack);
   if (stack == nullptr) {
-    return Error(step.stack.empty()
+    return Error(step.stack.empty() && !open
                      ? fmt::format("no software stack lists framework '{}' of '{}'; name one in a "
                                    "column 'stack'",
                                    step.framework, step.release)
-                     : fmt::format("there is no software stack named '{}'", step.stack));
+                     : fmt::format("there is no software stack named '{}'{}",
+                                   open ? kDefaultStack : step.stack,
+                                   NearestStack(stacks_, step.stack)));
   }
   const Result<HardwareChoice> hardware = ChooseHardware(step);
   if (!hardware) return tl::unexpected(hardware.error());
@@ -384,6 +390,10 @@ Result<ResolvedStep> StepResolver::Resolve(const MeasuredStep& step,
 
   ResolvedStep resolved;
   resolved.stack = stack->name;
+  if (open) {
+    resolved.assumptions.push_back(
+        {"stack", stack->name, "neither a framework nor a stack is stated; the default"});
+  }
   resolved.run_text = ModelText(step, &resolved.assumptions);
   resolved.run_text += fmt::format("cluster: {}\ngpus: {}\n", hardware->cluster, step.gpus);
   if (step.cluster.empty()) {

@@ -29,6 +29,10 @@ inline constexpr const char* kRecomputeLadder[] = {"none", "[core_attn]",
                                                    "[core_attn, layernorm, moe_act]",
                                                    "[core_attn, layernorm, mlp]", "full"};
 
+// The software stack of a row that states neither its framework nor a stack: Megatron-Core and NeMo
+// of 2025 and later, with their default fusions and overlaps.
+inline constexpr const char* kDefaultStack = "megatron-2026";
+
 class StepResolver {
  public:
   // Both outlive the resolver. Rows of `steps` are each other's sisters.

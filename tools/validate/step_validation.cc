@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/parallel_for.h"
+#include "sim/report/step_spread.h"
 #include "sim/scenario/software_stack.h"
 #include "sim/simulate/prediction_interval.h"
 #include "sim/simulate/simulate.h"
@@ -105,6 +106,13 @@ bool Try(const StepResolver& resolver, const StepValidationOptions& options,
       simulate::IntervalOf(simulate::StratumOf(*scenario));
   outcome->low_s = outcome->predicted_s * interval.low;
   outcome->high_s = outcome->predicted_s * interval.high;
+  if (const auto beside = report::BesidePrediction(interval.low, interval.high); !beside.empty()) {
+    outcome->assumptions.push_back(
+        {"interval",
+         fmt::format("{:.2f} to {:.2f} times the predicted time", interval.low, interval.high),
+         fmt::format("residuals of {} published steps, {}; {}", interval.rows, interval.basis,
+                     beside)});
+  }
   const MemoryReading reading = ReadingOf(step).value_or(MemoryReading{});
   outcome->predicted_memory_gb =
       static_cast<double>(PredictedReading(reading, report).value()) * 1e-9;
