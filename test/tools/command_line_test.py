@@ -96,6 +96,45 @@ class Statuses(unittest.TestCase):
         for option in ("--json", "--trace", "--html"):
             self.exits(3, "replay", *SMALL, option, "/nowhere/out")
 
+    def test_validations_take_the_same_options_and_end_alike(self):
+        tables = {
+            "steps": "id,model,seq_len,gpu,gpus,tp,mbs,gbs,iter_time_s\n"
+                     "own-1,Llama3-8B,8192,h100,8,1,1,128,12\n"
+                     "other,Llama3-8B,8192,h100,8,1,1,8,1\n",
+            "kernels": "gpu,dtype,m,n,k,time_us\nown H100,bfloat16,64,64,64,9\n"
+                       "H100,bfloat16,4096,4096,4096,200\n",
+            "collectives": "system,gpus,nodes,collective,bytes,time_us\n"
+                           "own DGX H100,8,1,all_reduce,1048576,30\n"
+                           "H100,8,1,all_reduce,1048576,30\n"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rows.csv")
+            for kind, text in tables.items():
+                path.write_text(text, encoding="utf-8")
+                for form in ("table", "json", "csv", "html"):
+                    self.exits(0, "validate", kind, str(path), "--format", form, "--threads", "1")
+                name = {"steps": "other", "kernels": "H100", "collectives": "H100"}[kind]
+                rows = json.loads(self.exits(0, "validate", kind, str(path), "--only", name,
+                                             "--format", "json").stdout)["rows"]
+                self.assertEqual(len(rows), 1, kind)
+                self.assertIn("no row counts", self.exits(1, "validate", kind, str(path),
+                                                          "--only", "nothing").stderr)
+                self.exits(2, "validate", kind, str(path), "--format", "xml")
+                self.exits(3, "validate", kind, "nowhere.csv")
+
+    def test_calibration_refuses_names_that_are_none_and_blanks_what_one_source_cannot_tell(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rows.csv")
+            rows = [f"r{i},llama3-8b,8192,H100,8,1,1,{8 * i},{0.9 * i}" for i in range(1, 6)]
+            path.write_text("id,model,seq_len,gpu,gpus,tp,mbs,gbs,iter_time_s\n" + "\n".join(rows),
+                            encoding="utf-8")
+            ran = self.exits(2, "calibrate", str(path), "--of", "h100-sxn,megatron-2026")
+            self.assertIn("--of: no GPU or software stack is named 'h100-sxn'; nearest: 'h100-sxm'",
+                          ran.stderr)
+            self.assertEqual(ran.stdout, "")
+            ran = self.exits(0, "calibrate", str(path), "--of", "H100", "--constants", "derate")
+        self.assertIn("leave one source out: all rows are of one", ran.stdout)
+        self.assertIn("leave one generation out: all rows are of one", ran.stdout)
+
 
 class Outputs(unittest.TestCase):
     def test_json_goes_to_standard_output_alone_and_is_the_same_twice(self):
@@ -166,45 +205,6 @@ class Outputs(unittest.TestCase):
                 self.assertIn("skipped", ran.stdout)
                 self.assertIn(f"{blank} is not stated", ran.stdout)
                 self.assertIn("no row counts", ran.stderr)
-
-    def test_validations_take_the_same_options_and_end_alike(self):
-        tables = {
-            "steps": "id,model,seq_len,gpu,gpus,tp,mbs,gbs,iter_time_s\n"
-                     "own-1,Llama3-8B,8192,h100,8,1,1,128,12\n"
-                     "other,Llama3-8B,8192,h100,8,1,1,8,1\n",
-            "kernels": "gpu,dtype,m,n,k,time_us\nown H100,bfloat16,64,64,64,9\n"
-                       "H100,bfloat16,4096,4096,4096,200\n",
-            "collectives": "system,gpus,nodes,collective,bytes,time_us\n"
-                           "own DGX H100,8,1,all_reduce,1048576,30\n"
-                           "H100,8,1,all_reduce,1048576,30\n"}
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "rows.csv")
-            for kind, text in tables.items():
-                path.write_text(text, encoding="utf-8")
-                for form in ("table", "json", "csv", "html"):
-                    self.exits(0, "validate", kind, str(path), "--format", form, "--threads", "1")
-                name = {"steps": "other", "kernels": "H100", "collectives": "H100"}[kind]
-                rows = json.loads(self.exits(0, "validate", kind, str(path), "--only", name,
-                                             "--format", "json").stdout)["rows"]
-                self.assertEqual(len(rows), 1, kind)
-                self.assertIn("no row counts", self.exits(1, "validate", kind, str(path),
-                                                          "--only", "nothing").stderr)
-                self.exits(2, "validate", kind, str(path), "--format", "xml")
-                self.exits(3, "validate", kind, "nowhere.csv")
-
-    def test_calibration_refuses_names_that_are_none_and_blanks_what_one_source_cannot_tell(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "rows.csv")
-            rows = [f"r{i},llama3-8b,8192,H100,8,1,1,{8 * i},{0.9 * i}" for i in range(1, 6)]
-            path.write_text("id,model,seq_len,gpu,gpus,tp,mbs,gbs,iter_time_s\n" + "\n".join(rows),
-                            encoding="utf-8")
-            ran = self.exits(2, "calibrate", str(path), "--of", "h100-sxn,megatron-2026")
-            self.assertIn("--of: no GPU or software stack is named 'h100-sxn'; nearest: 'h100-sxm'",
-                          ran.stderr)
-            self.assertEqual(ran.stdout, "")
-            ran = self.exits(0, "calibrate", str(path), "--of", "H100", "--constants", "derate")
-        self.assertIn("leave one source out: all rows are of one", ran.stdout)
-        self.assertIn("leave one generation out: all rows are of one", ran.stdout)
 
     def test_a_search_of_impossible_degrees_is_1(self):
         ran = quadrille("search", *SMALL, "--tensor", "3", "--pipeline", "1048576")

@@ -170,7 +170,7 @@ TEST(DefaultStack, ExistsAndAStackThatIsNoneIsToldTheNearest) {
   const auto stacks = LoadStacks(kScenarios + "/clusters/stacks").value();
   EXPECT_NE(FindStack(stacks, kDefaultStack), nullptr);
   auto steps = OwnSteps("a,llama3-8b,8192,H100,8,1,1,1,128,7.0\n");
-  steps[0].stack = "megatron-2062";
+  steps[0].stack = "megatron-206";
   EXPECT_NE(Validated(steps)[0].reason.find("; nearest: 'megatron-2026'"), std::string::npos);
 }
 
