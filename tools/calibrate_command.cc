@@ -36,7 +36,7 @@ struct CalibrateArguments {
   std::vector<std::string> scenario_path;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
-  std::vector<std::string> constants = {"derate", "attention", "eager", "fixed-step"};
+  std::vector<std::string> constants = {"derate", "spread", "attention", "eager", "fixed-step"};
   std::vector<std::string> owners;
   std::string arch;
   bool newest = false;
@@ -58,6 +58,7 @@ std::vector<ConstantKind> KindsOf(const std::vector<std::string>& names) {
       kinds.insert(kinds.end(), {ConstantKind::kDerate16Bit, ConstantKind::kDerateFp8,
                                  ConstantKind::kDerateFp4});
     }
+    if (name == "spread") kinds.push_back(ConstantKind::kSpeedSpread);
     if (name == "attention") kinds.push_back(ConstantKind::kAlibiAttention);
     if (name == "eager") kinds.push_back(ConstantKind::kEagerFactor);
     if (name == "fixed-step") {
@@ -243,9 +244,11 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
   command->add_option("--only", arguments->only, "Only rows whose id begins so")->delimiter(',');
   command->add_option("--exclude", arguments->exclude, "No rows whose id begins so")
       ->delimiter(',');
-  command->add_option("--constants", arguments->constants, "derate, attention, eager, fixed-step")
+  command
+      ->add_option("--constants", arguments->constants,
+                   "derate, spread, attention, eager, fixed-step")
       ->delimiter(',')
-      ->check(CLI::IsMember({"derate", "attention", "eager", "fixed-step"}));
+      ->check(CLI::IsMember({"derate", "spread", "attention", "eager", "fixed-step"}));
   command->add_option("--of", arguments->owners, "Only constants of these GPUs and stacks")
       ->delimiter(',');
   command->add_option("--arch", arguments->arch, "Only dense or only moe models")

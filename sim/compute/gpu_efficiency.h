@@ -120,6 +120,9 @@ struct GpuEfficiency {
   SystematicFactors factors_16bit;
   SystematicFactors factors_fp8;
   SystematicFactors factors_fp4;
+  // Standard deviation of the sustained kernel times of GPUs of this type, as a share of the mean
+  // (slowest_gpu.h). 0: all are alike.
+  double speed_spread = 0.0;
   std::vector<ConstantSource> sources;
 };
 

@@ -14,6 +14,7 @@
 #include "sim/base/counter_rng.h"
 #include "sim/compute/attention_time.h"
 #include "sim/compute/memory_bound_time.h"
+#include "sim/compute/slowest_gpu.h"
 
 namespace quadrille::compute {
 namespace {
@@ -150,7 +151,8 @@ double KernelCostModel::State::LayoutSpeed(model::GemmLayout layout, DataType ty
 }
 
 double KernelCostModel::State::Derate(DataType type) const {
-  return options.clock == ClockState::kSustained ? FactorsOf(type).sustained_derate : 1.0;
+  if (options.clock != ClockState::kSustained) return 1.0;
+  return FactorsOf(type).sustained_derate * SlowestGpuFactor(efficiency.speed_spread, options.gpus);
 }
 
 double KernelCostModel::State::FormulaGemmSeconds(const model::GemmShape& shape, DataType type,
@@ -251,6 +253,7 @@ KernelCostModel::KernelCostModel(topology::GpuSpec gpu, GpuEfficiency efficiency
   const Diagnostics problems = CheckKernels(gpu, efficiency, options);
   QUADRILLE_CHECK(problems.empty(), "{}", ToString(problems));
   QUADRILLE_CHECK(options.speed.value() > 0, "speed {}", options.speed.value());
+  QUADRILLE_CHECK(options.gpus >= 1, "a step of {} GPUs", options.gpus);
   state_->gpu = std::move(gpu);
   state_->efficiency = std::move(efficiency);
   state_->options = std::move(options);

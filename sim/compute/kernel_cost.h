@@ -40,6 +40,8 @@ struct ComputeOptions {
   Recipe recipe = Recipe::kBf16;
   // Speed of this GPU against its type: 1.0 is nominal, 0.95 runs 5 % slow.
   Ratio speed{1.0};
+  // GPUs that a step waits for: it is theirs whose kernels at full power are slowest.
+  std::int64_t gpus = 1;
   // Standalone leaves out the sustained derate and lets the droop grow with the kernel: for
   // comparison with kernel tables.
   ClockState clock = ClockState::kSustained;
@@ -63,12 +65,13 @@ class KernelCostModel {
   KernelCostModel(KernelCostModel&&) noexcept;
   KernelCostModel& operator=(KernelCostModel&&) noexcept;
 
-  // A GEMM or attention takes its formula's time, times sustained_derate of its operand type;
-  // weight and input gradients run at their factor's share of the forward speed. A measured time
-  // (kExact) is taken as it is, without derate. Casts are operations of their own. Host launch time
-  // is the program's matter (its host lane), not added here. Duration when `reserved` SMs are held
-  // by communication kernels throughout. REQUIRES: not a collective. Same operation, same answer;
-  // not thread-safe (memoises).
+  // A GEMM or attention takes its formula's time, times sustained_derate of its operand type and
+  // what the slowest of the step's GPUs takes longer (SlowestGpuFactor); weight and input gradients
+  // run at their factor's share of the forward speed. A measured time (kExact) is taken as it is,
+  // without derate. Casts are operations of their own. Host launch time is the program's matter
+  // (its host lane), not added here. Duration when `reserved` SMs are held by communication kernels
+  // throughout. REQUIRES: not a collective. Same operation, same answer; not thread-safe
+  // (memoises).
   [[nodiscard]] KernelCost Cost(const model::Operation& operation,
                                 std::int32_t reserved_multiprocessors = 0) const;
 

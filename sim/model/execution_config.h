@@ -109,6 +109,15 @@ struct ExecutionConfig {
   // The last product of a recomputed MLP or layer, which no gradient needs, is left out: by XLA and
   // by PyTorch's non-reentrant checkpoints from 2.1 on (torch/utils/checkpoint.py, early stop).
   bool recompute_drops_unused = false;
+  // Without sequence parallelism all TP ranks hold the same activations. At a stage boundary each
+  // then sends its share of them, and the receivers gather the shares over TP (arXiv 2104.04473,
+  // section 4.1; microsoft/DeepSpeed:deepspeed/runtime/pipe/engine.py, is_pipe_partitioned); false:
+  // each sends everything.
+  bool scatter_gather = false;
+  // Without sequence parallelism the all-reduce of an input gradient runs beside the GEMM of the
+  // weight gradient (NVIDIA/Megatron-LM: LinearWithGradAccumulationAndAsyncAllreduce of late 2021);
+  // false: behind it.
+  bool tensor_gradient_overlap = true;
   ContextAlgorithm context_algorithm = ContextAlgorithm::kRing;
   AttentionBackend attention = AttentionBackend::kCudnn;
   bool causal = true;

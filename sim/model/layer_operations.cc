@@ -42,7 +42,26 @@ PieceOperations OperationsOf(const TransformerConfig& config, const ExecutionCon
 
 Bytes BoundaryBytes(const TransformerConfig& config, const ExecutionConfig& execution) {
   const Shard shard(config, execution);
-  return BytesOf(static_cast<double>(shard.sequence_tokens * shard.hidden), shard.wide_bytes);
+  const double whole = static_cast<double>(shard.sequence_tokens * shard.hidden);
+  const bool shares = shard.reduces && execution.scatter_gather;
+  return BytesOf(shares ? whole / execution.sharding.tensor : whole, shard.wide_bytes);
+}
+
+PieceOperations BoundaryOperations(const TransformerConfig& config,
+                                   const ExecutionConfig& execution) {
+  const Shard shard(config, execution);
+  if (!shard.reduces || !execution.scatter_gather) return {};
+  const auto gather = [&](Pass pass) {
+    OperationList list;
+    const double whole = static_cast<double>(shard.sequence_tokens * shard.hidden);
+    list.Collective("all-gather boundary", pass,
+                    {.kind = CollectiveKind::kAllGather,
+                     .axis = Axis::kTensor,
+                     .bytes = BytesOf(whole, shard.wide_bytes)},
+                    {});
+    return list.Take();
+  };
+  return {gather(Pass::kForward), gather(Pass::kInputGradient)};
 }
 
 }  // namespace quadrille::model

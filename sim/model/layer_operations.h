@@ -103,8 +103,14 @@ struct PieceParameters {
                                     const ExecutionConfig& execution, Piece piece);
 
 // Activation (or its gradient) that crosses a stage boundary per microbatch and GPU: tokens x
-// hidden in 16 bits, divided by TP when sequence parallelism shards it.
+// hidden in 16 bits, divided by TP when sequence parallelism shards it or each rank sends its
+// share.
 [[nodiscard]] Bytes BoundaryBytes(const TransformerConfig& config,
                                   const ExecutionConfig& execution);
+
+// What makes the activations (forward) and the gradients (backward) whole that have arrived as
+// shares under ExecutionConfig::scatter_gather; nothing otherwise.
+[[nodiscard]] PieceOperations BoundaryOperations(const TransformerConfig& config,
+                                                 const ExecutionConfig& execution);
 
 }  // namespace quadrille::model

@@ -31,18 +31,20 @@ CollectiveShape Tensor(CollectiveKind kind, Bytes bytes) {
   return {.kind = kind, .axis = Axis::kTensor, .bytes = bytes};
 }
 
-void WeightGradient(OperationList& list, const Shard& shard, const Linear& linear,
-                    std::int32_t input, std::int32_t gradient) {
+std::int32_t WeightGradient(OperationList& list, const Shard& shard, const Linear& linear,
+                            std::int32_t input, std::int32_t gradient) {
   const bool fused = shard.execution.fusions.gradient_accumulation;
-  list.Gemm(linear.name, Pass::kWeightGradient, OperandType(shard, linear),
-            {.m = linear.outputs,
-             .n = linear.inputs,
-             .k = Rows(shard, linear),
-             .layout = GemmLayout::kNT,
-             .accumulate = fused,
-             .output = fused ? shard.execution.gradient_accumulation : shard.wide},
-            {input, gradient}, linear.site);
+  const std::int32_t product =
+      list.Gemm(linear.name, Pass::kWeightGradient, OperandType(shard, linear),
+                {.m = linear.outputs,
+                 .n = linear.inputs,
+                 .k = Rows(shard, linear),
+                 .layout = GemmLayout::kNT,
+                 .accumulate = fused,
+                 .output = fused ? shard.execution.gradient_accumulation : shard.wide},
+                {input, gradient}, linear.site);
   if (!fused) AccumulateGradient(list, shard, Elements(linear.outputs, linear.inputs));
+  return product;
 }
 
 // Where a cast makes one layout only, the weight gradient's is made here, of the input and of the
@@ -175,8 +177,16 @@ std::int32_t ColumnBackward(OperationList& list, const Shard& shard, const Linea
     result = list.Collective("reduce-scatter tensor", Pass::kInputGradient,
                              Tensor(CollectiveKind::kReduceScatter, whole), {result}, linear.site);
   } else if (shard.reduces) {
-    result = list.Collective("all-reduce tensor", Pass::kInputGradient,
-                             Tensor(CollectiveKind::kAllReduce, whole), {result}, linear.site);
+    const bool behind = !shard.execution.tensor_gradient_overlap;
+    std::int32_t weight = kBefore;
+    if (behind) {
+      MakeColumnCopies(list, shard, linear, false, false, gradient);
+      weight = WeightGradient(list, shard, linear, input, gradient);
+    }
+    result =
+        list.Collective("all-reduce tensor", Pass::kInputGradient,
+                        Tensor(CollectiveKind::kAllReduce, whole), {result, weight}, linear.site);
+    if (behind) return result;
   }
   const bool transposed = narrow && shard.gathers && !shard.quantization.block_scaled;
   if (transposed) TransposeNarrow(list, shard, input_elements, input);

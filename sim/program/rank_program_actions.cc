@@ -97,6 +97,15 @@ RankProgramBuilder::Weights RankProgramBuilder::WeightsOf(const Slot& slot, bool
   return in_buckets ? Weights::kInBuckets : Weights::kGathered;
 }
 
+bool RankProgramBuilder::Receives(const Action& action) const {
+  if (action.kind == ActionKind::kBackwardWeight) return false;
+  const schedules::PipelineSchedule& schedule = input_.schedule;
+  const std::int32_t own = schedule.StageOf(pipeline_rank_, action.chunk).value();
+  const std::int32_t from = own + (IsBackward(action.kind) ? 1 : -1);
+  return from >= 0 && from < schedule.stage_count() &&
+         schedule.RankOf(StageId(from), action.chunk) != pipeline_rank_;
+}
+
 ActionBody RankProgramBuilder::BodyOf(const Action& action, Weights weights) {
   ActionBody body;
   body.filter = FilterOf(action.kind);
@@ -157,6 +166,13 @@ ActionBody RankProgramBuilder::BodyOf(const Action& action, Weights weights) {
     }
     body.pieces.push_back(entry);
   };
+  const model::PieceOperations& boundary = pieces_.Boundary();
+  if (!boundary.forward.empty() && Receives(action)) {
+    PieceBody arrival;
+    arrival.operations = backward ? &boundary.backward : &boundary.forward;
+    arrival.boundary = true;
+    body.pieces.push_back(arrival);
+  }
   for (std::size_t i = 0; i < pieces.size(); ++i) add(backward ? pieces.size() - 1 - i : i);
   return body;
 }

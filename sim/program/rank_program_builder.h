@@ -19,7 +19,9 @@ namespace quadrille::program {
 class PieceCache {
  public:
   PieceCache(const model::TransformerConfig& config, const model::ExecutionConfig& execution)
-      : config_(config), execution_(execution) {}
+      : config_(config),
+        execution_(execution),
+        boundary_(model::BoundaryOperations(config, execution)) {}
   // `recomputes` false: as if nothing were recomputed in full.
   const model::PieceOperations& Operations(model::Piece piece, std::int32_t slice = 0,
                                            bool recomputes = true);
@@ -28,6 +30,7 @@ class PieceCache {
   // more.
   const model::PieceActivations& ExpertActivations(model::Piece piece, bool recomputes = true);
   const model::PieceParameters& Parameters(model::Piece piece);
+  [[nodiscard]] const model::PieceOperations& Boundary() const { return boundary_; }
 
  private:
   struct Entry {
@@ -40,6 +43,7 @@ class PieceCache {
   const Entry& Find(model::Piece piece, std::int32_t slice, bool recomputes);
   const model::TransformerConfig& config_;
   const model::ExecutionConfig& execution_;
+  model::PieceOperations boundary_;
   std::map<std::tuple<int, int, int, bool>, Entry> entries_;
 };
 
@@ -109,6 +113,8 @@ class RankProgramBuilder {
   };
   // One bucket where the chunk is not cut or nothing of it is gathered under a forward.
   [[nodiscard]] GatherPlan ParameterBuckets(ChunkId chunk, model::Axis axis);
+  // Whether an action begins with what another rank sent.
+  [[nodiscard]] bool Receives(const schedules::Action& action) const;
   [[nodiscard]] ActionBody BodyOf(const schedules::Action& action, Weights weights);
   [[nodiscard]] ActionTemplate MakeActionTemplate(const schedules::Slot& slot, Weights weights);
   [[nodiscard]] bool KeepsGatheredWeights() const;

@@ -139,7 +139,8 @@ class ActionStream {
 
   void LeavePiece() {
     const PieceBody& piece = body_.pieces[piece_];
-    if (!piece.recompute_only) piece_ends_.push_back(writer_.Count(kComputeLane));
+    if (!piece.recompute_only && !piece.boundary)
+      piece_ends_.push_back(writer_.Count(kComputeLane));
     if (body_.filter != PassFilter::kForward) {
       const std::vector<Wait> done = {{kComputeLane, own_counts_[kComputeLane]}};
       const auto reduce = [&](model::Axis axis, Bytes bytes, const char* name) {

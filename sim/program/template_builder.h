@@ -44,6 +44,8 @@ struct PieceBody {
   std::int32_t expert_buckets_gathered = 0;  // the same of expert weights
   // Only the recomputation of the list runs; its backward follows as a piece of its own.
   bool recompute_only = false;
+  // No piece of the model: what happens to a message before the first one.
+  bool boundary = false;
 };
 
 // One action's operations, in order: what one stream of a fused pair executes.
@@ -70,7 +72,7 @@ struct TemplateContext {
 struct BuiltTemplate {
   std::uint32_t index = 0;
   // Compute-lane count at the end of each piece, in execution order, relative to the template's
-  // start. Pieces that only recompute are left out.
+  // start. Pieces that only recompute, and what is none of the model's, are left out.
   std::vector<std::int32_t> piece_ends;
   Duration launch_total{0};
 };

@@ -73,6 +73,22 @@ void CheckOverlaps(Findings* findings, const Scenario& s) {
   }
 }
 
+// What concerns all-reduces and whole activations, which sequence parallelism does without.
+void CheckTensor(Findings* findings, const Scenario& s) {
+  const bool whole = s.parallel.tensor > 1 && !s.parallel.sequence_parallel;
+  const char* reason =
+      "without tensor parallelism, and with sequence parallelism, no GPU holds "
+      "what another holds too";
+  if (s.execution.scatter_gather && !whole) {
+    NoEffect(findings, "parallel.scatter_gather", "true", reason);
+  } else if (s.execution.scatter_gather && s.parallel.pipeline == 1) {
+    NoEffect(findings, "parallel.scatter_gather", "true", "there is no pipeline");
+  }
+  if (!s.execution.tensor_gradient_overlap && !whole) {
+    NoEffect(findings, "overlap.tensor_gradient", "false", reason);
+  }
+}
+
 void CheckGradients(Findings* findings, const Scenario& s) {
   if (s.execution.gradient_placeholders && !s.execution.fusions.gradient_accumulation) {
     NoEffect(findings, "kernels.gradient_placeholders", "true",
@@ -125,6 +141,7 @@ void CheckPcie(Findings* findings, const Scenario& s) {
 
 void WarnOfNoEffect(Findings* findings, const Scenario& scenario) {
   CheckRecompute(findings, scenario);
+  CheckTensor(findings, scenario);
   CheckGradients(findings, scenario);
   CheckOverlaps(findings, scenario);
   CheckSharding(findings, scenario);

@@ -197,6 +197,7 @@ void LoadEfficiency(MapReader reader, compute::GpuEfficiency* efficiency,
   LoadFactors(reader, "factors_16bit", &efficiency->factors_16bit, notes);
   LoadFactors(reader, "factors_fp8", &efficiency->factors_fp8, notes);
   LoadFactors(reader, "factors_fp4", &efficiency->factors_fp4, notes);
+  ReadSourced(reader, "speed_spread", &efficiency->speed_spread, notes, Range<double>{0.0, 0.2});
   LoadMeasuredKernels(reader, efficiency, notes);
   if (reader.present()) reader.Require({"gemm_16bit", "attention", "memory_bound"});
   reader.Finish();

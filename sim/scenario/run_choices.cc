@@ -205,6 +205,7 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
   } else if (table != nullptr && !table->is_scalar()) {
     reader.Error("tensor_parallel", "expected the name of a table, or none");
   }
+  reader.Read("tensor_gradient", &scenario->execution.tensor_gradient_overlap);
   overlap.point_to_point =
       DefaultPointToPoint(scenario->schedule.name, scenario->parallel.virtual_stages);
   const bool blocking = overlap.point_to_point == program::PointToPoint::kBatchedBlocking;

@@ -177,6 +177,7 @@ void LoadParallel(MapReader reader, GivenSizes* given, Scenario* scenario) {
   reader.Read("tensor", &config.tensor, kModelDegree);
   config.sequence_parallel = config.tensor > 1;
   reader.Read("sequence", &config.sequence_parallel);
+  reader.Read("scatter_gather", &scenario->execution.scatter_gather);
   reader.Read("pipeline", &config.pipeline, kModelDegree);
   reader.Read("virtual_stages", &config.virtual_stages, {1, 1024});
   reader.Read("context", &config.context, kModelDegree);

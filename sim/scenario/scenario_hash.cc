@@ -170,7 +170,7 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
                  capacity, usable);
   const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, attention_factors,
                inference_attention, memory_bound, measured, factors_16bit, factors_fp8, factors_fp4,
-               sources] = efficiency;
+               speed_spread, sources] = efficiency;
   (void)sources;
   (void)measured;  // for validation only
   DumpGemm(dump, "gemm_16bit", gemm_16bit);
@@ -190,6 +190,7 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
   DumpFactors(dump, "factors_16bit", factors_16bit);
   DumpFactors(dump, "factors_fp8", factors_fp8);
   DumpFactors(dump, "factors_fp4", factors_fp4);
+  QUADRILLE_DUMP(dump, "", speed_spread);
 }
 
 void DumpFabric(Dump& dump, const topology::FabricSpec& fabric) {
@@ -271,16 +272,18 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
   dump.Section("execution");
   const auto& [sharding, sequence_length, micro_batch, recipe, gradient_accumulation,
                gradient_placeholders, recomputation, recompute_modules, recompute_method,
-               recompute_layers, narrow_storage, recompute_drops_unused, context_algorithm,
-               attention, causal, dropout, fusions, multiprocessor_margin, routing, popularity,
-               load_factor, capacity_factor, dispatch_type, dispatch, expert_nodes, shared_overlap,
-               forward_only, slices, slice] = execution;
+               recompute_layers, narrow_storage, recompute_drops_unused, scatter_gather,
+               tensor_gradient_overlap, context_algorithm, attention, causal, dropout, fusions,
+               multiprocessor_margin, routing, popularity, load_factor, capacity_factor,
+               dispatch_type, dispatch, expert_nodes, shared_overlap, forward_only, slices, slice] =
+      execution;
   (void)slices;  // set from the schedule, which is dumped
   (void)slice;
   (void)sharding;  // follows from the degrees, which are
   QUADRILLE_DUMP(dump, "", sequence_length, micro_batch, recipe, gradient_accumulation,
-                 gradient_placeholders, recomputation, recompute_drops_unused, context_algorithm,
-                 attention, causal, dropout, forward_only, multiprocessor_margin);
+                 gradient_placeholders, recomputation, recompute_drops_unused, scatter_gather,
+                 tensor_gradient_overlap, context_algorithm, attention, causal, dropout,
+                 forward_only, multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
   QUADRILLE_DUMP(dump, "narrow_storage", activation_input, attention_output);
   const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =

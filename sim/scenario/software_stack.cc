@@ -112,6 +112,11 @@ class StackWriter {
   void WriteParallel() {
     const int tensor = DegreeAt(*root_, "tensor");
     if (tensor > 1) Add("parallel", "sequence", stack_.sequence_parallel);
+    const bool whole = tensor > 1 && TextAt(*root_, "parallel", "sequence") != "true";
+    if (whole && stack_.scatter_gather && DegreeAt(*root_, "pipeline") > 1) {
+      Add("parallel", "scatter_gather", true);
+    }
+    if (whole && !stack_.tensor_gradient_overlap) Add("overlap", "tensor_gradient", false);
     const bool experts = ValueAt(*root_, "model", "experts") != nullptr;
     if (experts && stack_.expert_tensor_follows_tensor && tensor > 1) {
       Add("parallel", "expert_tensor", fmt::format("{}", tensor));
@@ -243,6 +248,8 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   reader.Read("fp8", &stack->fp8);
   reader.Read("context_algorithm", &stack->context_algorithm);
   reader.Read("sequence_parallel", &stack->sequence_parallel);
+  reader.Read("scatter_gather", &stack->scatter_gather);
+  reader.Read("tensor_gradient_overlap", &stack->tensor_gradient_overlap);
   reader.Read("distributed_optimizer", &stack->distributed_optimizer);
   reader.Read("gradient_dtype", &stack->gradient_dtype);
   reader.Read("gradient_dtype_fp16", &stack->gradient_dtype_fp16);

@@ -37,6 +37,9 @@ struct SoftwareStack {
   std::string fp8 = "fp8-delayed";  // what a plain "fp8" means
   std::string context_algorithm = "ring";
   bool sequence_parallel = true;  // with tensor parallelism, unless said otherwise
+  // Without it: ExecutionConfig's switches of these names.
+  bool scatter_gather = false;
+  bool tensor_gradient_overlap = true;
   bool distributed_optimizer = true;
   std::string gradient_dtype = "fp32";
   std::string gradient_dtype_fp16;         // under precision fp16, where that is another

@@ -72,6 +72,7 @@ compute::ComputeOptions ComputeOptionsOf(const Scenario& scenario) {
   compute.fidelity = scenario.compute_fidelity;
   compute.attention = scenario.execution.attention;
   compute.recipe = scenario.execution.recipe;
+  compute.gpus = scenario.parallel.world_size();
   compute.multiprocessor_margin = scenario.execution.multiprocessor_margin;
   compute.measured = scenario.measured_gemms;
   return compute;

@@ -7,6 +7,7 @@
 
 #include "sim/compute/attention_time.h"
 #include "sim/compute/memory_bound_time.h"
+#include "sim/compute/slowest_gpu.h"
 #include "test/compute/gpu_file.h"
 
 namespace quadrille::compute {
@@ -116,6 +117,27 @@ TEST(KernelCost, IsTheFormulaUnderItsConditions) {
   EXPECT_EQ(norm.duration, FromSeconds(MemoryBoundSeconds(file.gpu, efficiency.memory_bound,
                                                           Memory(100'000'000).memory) /
                                        0.8));
+}
+
+TEST(KernelCost, KernelsAtFullPowerRunAtThePaceOfTheSlowestGpu) {
+  const GpuFile file = ReadGpuFile("h100-sxm");
+  GpuEfficiency efficiency = file.efficiency;
+  efficiency.speed_spread = 0.02;
+  const KernelCostModel one(file.gpu, efficiency, {});
+  const KernelCostModel many(file.gpu, efficiency, {.gpus = 1024});
+  const double factor = SlowestGpuFactor(0.02, 1024);
+  for (const model::Operation& operation : {Gemm(4096, 13312, 16384), Attention(16, 8192)}) {
+    EXPECT_NEAR(ToSeconds(many.Cost(operation).duration),
+                factor * ToSeconds(one.Cost(operation).duration), 1e-11);
+  }
+  // Memory keeps its clock.
+  EXPECT_EQ(many.Cost(Memory(100'000'000)).duration, one.Cost(Memory(100'000'000)).duration);
+  // A kernel measured alone ran on whatever GPU that was.
+  const KernelCostModel alone(file.gpu, efficiency,
+                              {.gpus = 1024, .clock = ClockState::kStandalone});
+  EXPECT_EQ(alone.Cost(Gemm(4096, 13312, 16384)).duration,
+            GemmTime(file.gpu, efficiency.gemm_16bit, Gemm(4096, 13312, 16384).gemm,
+                     DataType::kBf16, {.clock = ClockState::kStandalone}));
 }
 
 TEST(KernelCost, AStandaloneClockLeavesOutTheDerate) {

@@ -90,6 +90,48 @@ TEST(DenseLayer, ColumnParallelBackwardOverlapsItsCollectives) {
   }
 }
 
+TEST(DenseLayer, AllReducesRunBesideTheWeightGradientOnlyWhereTheyAreAsynchronous) {
+  ExecutionConfig execution = Reference();
+  execution.sharding.sequence_parallel = false;
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  const std::vector<Operation> beside = OperationsOf(config, execution, kLayer).backward;
+  execution.tensor_gradient_overlap = false;
+  const std::vector<Operation> behind = OperationsOf(config, execution, kLayer).backward;
+  ASSERT_EQ(behind.size(), beside.size());
+  EXPECT_EQ(Names(beside).find("fc1, all-reduce tensor, fc1, norm"), Names(beside).find("fc1"));
+  EXPECT_EQ(Names(behind).find("fc1, fc1, all-reduce tensor, norm"), Names(behind).find("fc1"));
+  // It needs the input gradient and comes after the weight gradient.
+  for (std::size_t i = 2; i < behind.size(); ++i) {
+    if (behind[i].kind != OperationKind::kCollective || behind[i].site != OverlapSite::kFc1)
+      continue;
+    const auto index = static_cast<std::int32_t>(i);
+    EXPECT_EQ(behind[i].needs, (std::vector<std::int32_t>{index - 2, index - 1}));
+  }
+  EXPECT_EQ(CollectiveBytes(behind, Axis::kTensor), CollectiveBytes(beside, Axis::kTensor));
+}
+
+TEST(DenseLayer, AStageBoundaryIsSentInSharesAndGatheredWhereNoSequenceIsSharded) {
+  ExecutionConfig execution = Reference();
+  const TransformerConfig config = ShippedModel("llama3-405b");
+  const Bytes sharded = BoundaryBytes(config, execution);
+  execution.scatter_gather = true;
+  EXPECT_EQ(BoundaryBytes(config, execution), sharded);
+  EXPECT_TRUE(BoundaryOperations(config, execution).forward.empty());
+  execution.sharding.sequence_parallel = false;
+  EXPECT_EQ(BoundaryBytes(config, execution), sharded);
+  const PieceOperations arrival = BoundaryOperations(config, execution);
+  for (const auto* list : {&arrival.forward, &arrival.backward}) {
+    ASSERT_EQ(list->size(), 1U);
+    EXPECT_EQ(list->front().collective.kind, CollectiveKind::kAllGather);
+    EXPECT_EQ(list->front().collective.bytes, Scale(sharded, 8.0));
+  }
+  EXPECT_EQ(arrival.forward.front().pass, Pass::kForward);
+  EXPECT_EQ(arrival.backward.front().pass, Pass::kInputGradient);
+  execution.scatter_gather = false;
+  EXPECT_EQ(BoundaryBytes(config, execution), Scale(sharded, 8.0));
+  EXPECT_TRUE(BoundaryOperations(config, execution).forward.empty());
+}
+
 TEST(DenseLayer, SitesMarkGemmAndCollective) {
   const PieceOperations operations = OperationsOf(ShippedModel("llama3-405b"), Reference(), kLayer);
   for (const auto* list : {&operations.forward, &operations.backward}) {

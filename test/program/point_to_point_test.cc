@@ -134,6 +134,52 @@ TEST(PointToPoint, SendsAndReceivesOfALaneMeetOneByOne) {
   }
 }
 
+// Names of the first transfers of a rank's actions on its tensor lane, by the action's letter.
+std::string FirstTensorTransfer(const RankProgram& rank, char letter) {
+  for (const Template& body : rank.templates) {
+    if (body.name.empty() || body.name.front() != letter) continue;
+    for (const Instruction& instruction : body.instructions) {
+      if (rank.lanes[instruction.lane].kind == LaneKind::kTensor) {
+        return rank.operations[instruction.operation].name;
+      }
+    }
+  }
+  return "";
+}
+
+TEST(PointToPoint, SharesOfAMessageAreGatheredBeforeTheActionThatReceivedThem) {
+  SmallStep step = StepOf(ScheduleOf("1f1b", 2, 4));
+  SetDegrees(step, 2, 1, 1);
+  step.parallel.sequence_parallel = false;
+  step.execution.sharding = step.parallel.layer_sharding();
+  const Program whole = Lower(step).program;
+  step.execution.scatter_gather = true;
+  const Program shares = Lower(step).program;
+  const auto sent = [](const Program& program) {
+    for (const network::TransferShape& shape : program.shapes) {
+      if (shape.collective.kind == model::CollectiveKind::kSendReceive) {
+        return shape.collective.bytes.value();
+      }
+    }
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(sent(whole), 2048 * 1024 * 2);
+  EXPECT_EQ(sent(shares), 2048 * 1024);
+  const auto transfer = [](const Program& program, std::size_t stage, char letter) {
+    return FirstTensorTransfer(program.programs[stage], letter).find("boundary") !=
+           std::string::npos;
+  };
+  // Stage 0 receives gradients, stage 1 activations.
+  EXPECT_FALSE(transfer(shares, 0, 'F'));
+  EXPECT_TRUE(transfer(shares, 0, 'B'));
+  EXPECT_TRUE(transfer(shares, 1, 'F'));
+  EXPECT_FALSE(transfer(shares, 1, 'B'));
+  for (const std::size_t stage : {0U, 1U}) {
+    EXPECT_FALSE(transfer(whole, stage, 'F'));
+    EXPECT_FALSE(transfer(whole, stage, 'B'));
+  }
+}
+
 TEST(PointToPoint, ARankDoesNotSendToItself) {
   for (const Channel& channel : PlanChannels(ScheduleOf("zbv", 4, 8))) {
     EXPECT_NE(channel.source, channel.destination);

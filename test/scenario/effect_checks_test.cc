@@ -61,6 +61,18 @@ TEST(NoEffect, NothingStandsInForAGradientThatIsThere) {
             std::string::npos);
 }
 
+TEST(NoEffect, WhatConcernsWholeActivationsNeedsThemWhole) {
+  const std::string sharded =
+      WarningsWith({"parallel.scatter_gather=true", "overlap.tensor_gradient=false"});
+  EXPECT_NE(sharded.find("parallel.scatter_gather: 'true' has no effect"), std::string::npos)
+      << sharded;
+  EXPECT_NE(sharded.find("overlap.tensor_gradient: 'false' has no effect"), std::string::npos)
+      << sharded;
+  EXPECT_EQ(WarningsWith({"parallel.scatter_gather=true", "overlap.tensor_gradient=false",
+                          "parallel.sequence=false"}),
+            "");
+}
+
 TEST(NoEffect, AnExpertExchangeIsHiddenOnlyWhereAForwardMeetsABackward) {
   const std::vector<std::string> experts = {"model=tiny-moe", "parallel.expert=4",
                                             "overlap.expert_all_to_all=true"};

@@ -322,6 +322,36 @@ TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {
             std::string::npos);
 }
 
+TEST(Calibrate, RecoversTheSpreadOfGpusThatTheMeasurementsWereMadeWith) {
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : Steps()) {
+    if (step.id == "DGXC-110") steps.push_back(step);
+  }
+  ASSERT_EQ(steps.size(), 1U);
+  steps.push_back(steps.front());
+  steps.back().gpus *= 16;
+  steps.back().gbs *= 16;
+  StepValidationOptions spread = Options(2);
+  spread.load.overrides = {"cluster.gpu.efficiency.speed_spread=0.05"};
+  const auto made = ValidateSteps(steps, Stacks(), spread);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].time_s = made[i].predicted_s;
+  StepValidationOptions none = Options(2);
+  none.load.overrides = {"cluster.gpu.efficiency.speed_spread=0"};
+  const auto outcomes = ValidateSteps(steps, Stacks(), none);
+  // The larger job has the slower GPU among its own.
+  EXPECT_LT(outcomes[1].error(), outcomes[0].error() - 0.03);
+  CalibrationOptions options;
+  options.kinds = {ConstantKind::kSpeedSpread};
+  options.minimum_rows = 2;
+  options.folds = 0;
+  const CalibrationReport report = Calibrate(outcomes, {true, true}, options);
+  ASSERT_EQ(report.constants.size(), 1U);
+  EXPECT_EQ(report.constants[0].Name(), "gpu h100-sxm speed_spread");
+  EXPECT_EQ(report.constants[0].neutral(), 0.0);
+  EXPECT_NEAR(report.constants[0].value, 0.05, 0.001);
+  EXPECT_NE(OverlayText(report, "t.csv").find("speed_spread: {value: 0.0"), std::string::npos);
+}
+
 // The overlay of a fit, included by a run, changes its prediction by what the fit says.
 TEST(Calibrate, WritesAnOverlayThatARunCanInclude) {
   std::vector<MeasuredStep> steps;

@@ -26,6 +26,7 @@ constexpr KindRow kKinds[] = {
     {ConstantKind::kDerate16Bit, "sustained_derate 16-bit", 0.9, 2.0, 0.05},
     {ConstantKind::kDerateFp8, "sustained_derate fp8", 0.9, 2.0, 0.05},
     {ConstantKind::kDerateFp4, "sustained_derate fp4", 0.8, 2.0, 0.05},
+    {ConstantKind::kSpeedSpread, "speed_spread", 0.0, 0.06, 0.01},
     {ConstantKind::kAlibiAttention, "attention_factors triton_alibi", 1.0, 4.0, 0.1},
     {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05},
     {ConstantKind::kFixedStep, "fixed_step", 0.0, 0.25, 0.02},
@@ -80,6 +81,8 @@ void Change(const FittedConstant& constant, double from, double to, scenario::Sc
     scenario->host.fixed_step = FromSeconds(to);
   } else if (constant.kind == ConstantKind::kOwnerBroadcast) {
     scenario->host.owner_broadcast = FromSeconds(to);
+  } else if (constant.kind == ConstantKind::kSpeedSpread) {
+    scenario->efficiency.speed_spread = to;
   } else if (constant.kind == ConstantKind::kEagerFactor) {
     scenario::SlowKernels(to / from, scenario);
   } else if (constant.kind == ConstantKind::kAlibiAttention) {
@@ -322,6 +325,7 @@ double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
   switch (kind) {
     case ConstantKind::kFixedStep: return ToSeconds(scenario->host.fixed_step);
     case ConstantKind::kOwnerBroadcast: return ToSeconds(scenario->host.owner_broadcast);
+    case ConstantKind::kSpeedSpread: return scenario->efficiency.speed_spread;
     case ConstantKind::kEagerFactor: return scenario->kernel_time_factor;
     case ConstantKind::kAlibiAttention:
       for (const compute::AttentionFactor& entry : scenario->efficiency.attention_factors) {
@@ -332,18 +336,36 @@ double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
   }
 }
 
-// What the GPU's file says of the constant; blank of a stack's, or where it says nothing.
-compute::ConstantSource OriginOf(ConstantKind kind, const scenario::Scenario& scenario) {
+// What the stack's file says of the constant: whether it was taken over from another stack. Its
+// word stands in the reason for the key that the stack has set.
+compute::ConstantSource OriginOfStacks(ConstantKind kind, const StepOutcome& row) {
+  const std::string_view key = kind == ConstantKind::kEagerFactor ? "kernels.time_factor"
+                               : kind == ConstantKind::kFixedStep ? "host.fixed_step"
+                                                                  : "host.owner_broadcast";
+  constexpr std::string_view kAssumed = "; assumed: ";
+  for (const scenario::Assumption& assumption : row.assumptions) {
+    const std::size_t at = assumption.reason.find(kAssumed);
+    if (assumption.key != key || at == std::string::npos) continue;
+    return {std::string(key), assumption.reason.substr(at + kAssumed.size()),
+            compute::ConstantSource::Kind::kAssumed};
+  }
+  return {};
+}
+
+// What the constant's file says of it; blank where it says nothing.
+compute::ConstantSource OriginOf(ConstantKind kind, const StepOutcome& row) {
+  if (!IsOfGpu(kind)) return OriginOfStacks(kind, row);
   const auto name = [&]() -> std::string_view {
     switch (kind) {
       case ConstantKind::kDerate16Bit: return "factors_16bit.sustained_derate";
       case ConstantKind::kDerateFp8: return "factors_fp8.sustained_derate";
       case ConstantKind::kDerateFp4: return "factors_fp4.sustained_derate";
+      case ConstantKind::kSpeedSpread: return "speed_spread";
       case ConstantKind::kAlibiAttention: return "attention_factors.triton_alibi";
       default: return "";
     }
   }();
-  for (const compute::ConstantSource& source : scenario.efficiency.sources) {
+  for (const compute::ConstantSource& source : row.scenario->efficiency.sources) {
     if (source.constant == name) return source;
   }
   return {};
@@ -368,7 +390,7 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
       scenario::Scenario copy = *row->scenario;
       constant.initial = InitialOf(kind, &copy);
       constant.value = constant.initial;
-      constant.origin = OriginOf(kind, *row->scenario);
+      constant.origin = OriginOf(kind, *row);
       constant.lower = RowOf(kind).lower;
       constant.upper = RowOf(kind).upper;
       auto& entry =
@@ -395,7 +417,9 @@ std::string Escaped(const std::string& text) {
 
 }  // namespace
 
-double FittedConstant::neutral() const { return IsTime(kind) ? 0.0 : 1.0; }
+double FittedConstant::neutral() const {
+  return IsTime(kind) || kind == ConstantKind::kSpeedSpread ? 0.0 : 1.0;
+}
 
 std::string FittedConstant::Name() const {
   return fmt::format("{} {} {}", IsOfGpu(kind) ? "gpu" : "stack", owner, RowOf(kind).key);
@@ -446,6 +470,10 @@ std::string OverlayText(const CalibrationReport& report, const std::string& sour
     }
     if (gpu != c.owner) gpus += fmt::format("  {}:\n    efficiency:\n", c.owner);
     gpu = c.owner;
+    if (c.kind == ConstantKind::kSpeedSpread) {
+      gpus += fmt::format("      {}: {{value: {:.4f}, {}}}\n", RowOf(c.kind).key, c.value, cite);
+      continue;
+    }
     const char* section = c.kind == ConstantKind::kAlibiAttention ? "attention_factors"
                           : c.kind == ConstantKind::kDerateFp8    ? "factors_fp8"
                           : c.kind == ConstantKind::kDerateFp4    ? "factors_fp4"

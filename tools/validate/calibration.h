@@ -22,6 +22,7 @@ enum class ConstantKind : std::uint8_t {
   kDerate16Bit,  // sustained_derate of factors_16bit of a GPU
   kDerateFp8,
   kDerateFp4,
+  kSpeedSpread,     // speed_spread of a GPU
   kAlibiAttention,  // attention_factors of triton_alibi of a GPU
   kEagerFactor,     // of a stack
   kFixedStep,       // of a stack, in seconds

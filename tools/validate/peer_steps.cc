@@ -57,7 +57,7 @@ MeasuredStep ReadStep(const CsvTable& table, std::size_t row, Diagnostics* probl
   step.tier = "A";
   step.task = "pretrain";
   step.source_id = "VTRAIN";
-  step.release = "2022";
+  step.release = "2023";  // arXiv 2312.12391
   const auto parameters = fields.find("params_B");
   step.model = fmt::format("GPT-{}B", parameters == fields.end() ? "?" : parameters->second);
   step.family = "megatron-gpt";

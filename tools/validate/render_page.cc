@@ -175,8 +175,8 @@ std::string PeersText(const PageInput& input) {
   return text + "\n";
 }
 
-// Why a constant is not one more than the others; empty: it is. A GPU's file takes a value over
-// from another by `base:`, where it keeps its source, or as an assumption.
+// Why a constant is not one more than the others; empty: it is. A file takes a value over from
+// another by `base:`, where it keeps its source, or as an assumption.
 std::string NotCounted(const std::vector<FittedConstant>& constants, std::size_t index) {
   const FittedConstant& c = constants[index];
   if (std::abs(c.initial - c.neutral()) < 1e-9) return "neutral, ";
@@ -202,7 +202,8 @@ std::string ConstantsText(const PageInput& input) {
       "software stack. *Shipped* is what scenarios/ holds (rounded), *fitted* what `quadrille "
       "calibrate` makes of these rows, *range* its least and greatest value over the folds. Not "
       "counted: one at its neutral value, one that a GPU shares with the GPU it is based on, one "
-      "taken over from another GPU as an assumption. Constants of kernel tables and collectives "
+      "taken over from another GPU or stack as an assumption. Constants of kernel tables and "
+      "collectives "
       "stand in scenarios/gpus and scenarios/clusters/collectives with their own rows.\n\n"
       "| constant | rows | shipped | fitted | range |\n|---|---|---|---|---|\n",
       count);

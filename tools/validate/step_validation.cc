@@ -51,6 +51,7 @@ void Uncalibrate(scenario::Scenario* scenario) {
        {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
     factors->sustained_derate = 1.0;
   }
+  efficiency.speed_spread = 0.0;
   for (const compute::AttentionFactor& factor : efficiency.attention_factors) {
     for (compute::AttentionConstants& entry : efficiency.attention) {
       if (entry.backend != factor.backend) continue;
