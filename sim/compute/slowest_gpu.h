@@ -1,4 +1,5 @@
-// A synchronous step goes at the pace of its slowest GPU, and among more GPUs there is a slower one.
+// A synchronous step goes at the pace of its slowest GPU, and among more GPUs there is a slower
+// one.
 //
 // GPUs of one type differ in leakage, cooling and voltage, so that under one power limit they hold
 // different clocks (Sinha et al., "Not all GPUs are created equal", arXiv 2208.11035: 8 % between
@@ -11,8 +12,8 @@
 
 namespace quadrille::compute {
 
-// Mean of the largest of `count` independent standard normal numbers: exact to four digits at powers
-// of two up to 2^20, linear between them, the last value beyond. REQUIRES: count >= 1.
+// Mean of the largest of `count` independent standard normal numbers: exact to four digits at
+// powers of two up to 2^20, linear between them, the last value beyond. REQUIRES: count >= 1.
 [[nodiscard]] double ExpectedLargestNormal(std::int64_t count);
 
 // How many times as long kernels at full power take on the slowest of `gpus` GPUs as on the mean
