@@ -90,23 +90,32 @@ VGrid::VGrid(const VBlock& block, std::int32_t microbatches)
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
-    rank.cells.assign(static_cast<std::size_t>(horizon_), kIdle);
-    rank.held.assign(static_cast<std::size_t>(horizon_) + 1, 0);
+    std::vector<std::pair<std::int32_t, VAction>> actions;
+    actions.reserve(TaskCount() * static_cast<std::size_t>(microbatches));
     for (const VTask task : kAllTasks) {
       if (Index(task) >= TaskCount()) break;
-      std::vector<std::int32_t>& starts = rank.starts[Index(task)];
-      starts.resize(static_cast<std::size_t>(microbatches));
+      rank.starts[Index(task)].resize(static_cast<std::size_t>(microbatches));
       for (std::int32_t m = 0; m < microbatches; ++m) {
-        const std::int32_t start = block.starts[r][Index(task)] + block.period * m;
-        Occupy(rank, {task, m}, start);
-        if (IsForward(task)) ++rank.held[static_cast<std::size_t>(start)];
-        if (Releases(task)) --rank.held[static_cast<std::size_t>(start + LengthOf(task))];
+        actions.emplace_back(block.starts[r][Index(task)] + block.period * m, VAction{task, m});
       }
     }
-    for (std::size_t slot = 1; slot < rank.held.size(); ++slot) {
-      rank.held[slot] += rank.held[slot - 1];
-    }
+    Rewrite(rank, actions);
     peak_ = std::max(peak_, *std::max_element(rank.held.begin(), rank.held.end()));
+  }
+}
+
+void VGrid::Rewrite(Rank& rank, const std::vector<std::pair<std::int32_t, VAction>>& actions) {
+  rank.cells.assign(static_cast<std::size_t>(horizon_), kIdle);
+  rank.held.assign(static_cast<std::size_t>(horizon_) + 1, 0);
+  for (const auto& [start, action] : actions) {
+    Occupy(rank, action, start);
+    if (IsForward(action.task)) ++rank.held[static_cast<std::size_t>(start)];
+    if (Releases(action.task)) {
+      --rank.held[static_cast<std::size_t>(start + LengthOf(action.task))];
+    }
+  }
+  for (std::size_t slot = 1; slot < rank.held.size(); ++slot) {
+    rank.held[slot] += rank.held[slot - 1];
   }
 }
 
@@ -201,20 +210,60 @@ void VGrid::Move(Rank& rank, const VAction& action, std::int32_t from, std::int3
   }
 }
 
+void VGrid::MoveToEarliest(std::int32_t r, const VAction& action) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  const std::int32_t now = Start(r, action);
+  const std::int32_t to = EarliestSlot(rank, action, ReadyAt(r, action), now);
+  if (to != now) Move(rank, action, now, to);
+}
+
+void VGrid::MoveToLatest(std::int32_t r, const VAction& action) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  const std::int32_t now = Start(r, action);
+  const std::int32_t to = LatestSlot(rank, action, DueAt(r, action), now);
+  if (to != now) Move(rank, action, now, to);
+}
+
 void VGrid::MoveEarly(std::int32_t end) {
   for (std::int32_t slot = 0; slot < std::min(end, horizon_); ++slot) {
     for (std::int32_t r = 0; r < pipeline(); ++r) {
-      Rank& rank = ranks_[static_cast<std::size_t>(r)];
-      const std::int32_t number = rank.cells[static_cast<std::size_t>(slot)];
-      if (number < 0) continue;
-      const VAction action = ActionOf(number);
-      const std::int32_t to = EarliestSlot(rank, action, ReadyAt(r, action), slot);
-      if (to != slot) Move(rank, action, slot, to);
+      const std::int32_t number =
+          ranks_[static_cast<std::size_t>(r)].cells[static_cast<std::size_t>(slot)];
+      if (number >= 0) MoveToEarliest(r, ActionOf(number));
     }
   }
 }
 
-void VGrid::MoveLate(std::int32_t begin) {
+template <typename Predicate>
+std::vector<std::pair<std::int32_t, VAction>> VGrid::ActionsOf(std::int32_t microbatch,
+                                                               const Predicate& is_chosen) const {
+  std::vector<std::pair<std::int32_t, VAction>> actions;
+  for (std::int32_t r = 0; r < pipeline(); ++r) {
+    for (std::size_t task = 0; task < TaskCount(); ++task) {
+      const VAction action{kAllTasks[task], microbatch};
+      if (is_chosen(r, Start(r, action))) actions.emplace_back(r, action);
+    }
+  }
+  std::sort(actions.begin(), actions.end(), [&](const auto& a, const auto& b) {
+    return std::pair(Start(a.first, a.second), a.first) <
+           std::pair(Start(b.first, b.second), b.first);
+  });
+  return actions;
+}
+
+void VGrid::MoveWarmUpEarly() {
+  std::vector<std::int32_t> end;
+  for (std::int32_t r = 0; r < pipeline(); ++r) end.push_back(Start(r, {VTask::kInput0, 0}));
+  for (std::int32_t m = 0; m < microbatches_; ++m) {
+    for (const auto& [r, action] : ActionsOf(m, [&](std::int32_t rank, std::int32_t start) {
+           return start < end[static_cast<std::size_t>(rank)];
+         })) {
+      MoveToEarliest(r, action);
+    }
+  }
+}
+
+void VGrid::MoveCoolDownLate(std::int32_t begin) {
   QUADRILLE_CHECK(split_, "only a split backward moves late");
   last_start_ = horizon_ - 1;
   const auto is_empty = [&](std::int32_t slot) {
@@ -223,16 +272,54 @@ void VGrid::MoveLate(std::int32_t begin) {
     });
   };
   while (last_start_ > 0 && is_empty(last_start_)) --last_start_;
-  for (std::int32_t slot = last_start_; slot >= std::max(begin, 0); --slot) {
-    for (std::int32_t r = pipeline() - 1; r >= 0; --r) {
-      Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  for (std::int32_t m = microbatches_ - 1; m >= 0; --m) {
+    auto actions = ActionsOf(m, [&](std::int32_t rank, std::int32_t start) {
+      return start > begin || (start == begin && rank > 0);
+    });
+    std::reverse(actions.begin(), actions.end());
+    for (const auto& [r, action] : actions) MoveToLatest(r, action);
+  }
+}
+
+void VGrid::RefillWeights() {
+  QUADRILLE_CHECK(split_, "a whole backward has no weights to refill");
+  for (Rank& rank : ranks_) {
+    std::vector<std::pair<std::int32_t, VAction>> actions;
+    std::vector<VAction> pending;
+    std::size_t next = 0;
+    // W fits: it leaves no slot idle that it could take, so it ends no later than before.
+    for (std::int32_t slot = 0; slot < horizon_; ++slot) {
       const std::int32_t number = rank.cells[static_cast<std::size_t>(slot)];
-      if (number < 0 || (slot == begin && r == 0)) continue;
+      if (number >= 0 && !IsWeight(ActionOf(number).task)) {
+        const VAction action = ActionOf(number);
+        actions.emplace_back(slot, action);
+        if (action.task == VTask::kInput1) pending.push_back({VTask::kWeight1, action.microbatch});
+        if (action.task == VTask::kInput0) pending.push_back({VTask::kWeight0, action.microbatch});
+      } else if (next < pending.size()) {
+        actions.emplace_back(slot, pending[next++]);
+      }
+    }
+    Rewrite(rank, actions);
+  }
+}
+
+void VGrid::Squeeze() {
+  // In order of time, so that what an action waits for has its new start before it.
+  std::vector<std::vector<std::pair<std::int32_t, VAction>>> actions(ranks_.size());
+  std::vector<std::int32_t> end(ranks_.size(), 0);
+  for (std::int32_t slot = 0; slot < horizon_; ++slot) {
+    for (std::int32_t rank = 0; rank < pipeline(); ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      const std::int32_t number = ranks_[r].cells[static_cast<std::size_t>(slot)];
+      if (number < 0) continue;
       const VAction action = ActionOf(number);
-      const std::int32_t to = LatestSlot(rank, action, DueAt(r, action), slot);
-      if (to != slot) Move(rank, action, slot, to);
+      const std::int32_t start = std::max(end[r], ReadyAt(rank, action));
+      ranks_[r].starts[Index(action.task)][static_cast<std::size_t>(action.microbatch)] = start;
+      actions[r].emplace_back(start, action);
+      end[r] = start + LengthOf(action.task);
     }
   }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) Rewrite(ranks_[r], actions[r]);
 }
 
 std::vector<VAction> VGrid::OrderOf(std::int32_t rank) const {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "schedules/pipeline_schedule.h"
@@ -88,10 +89,22 @@ class VGrid {
   // more than peak().
   void MoveEarly(std::int32_t end);
 
-  // The mirror image of MoveEarly: takes the actions that start after `begin` (and those that start
-  // at it, except on rank 0), latest first, and moves each to the latest idle slot that what waits
-  // for it allows; W only as far as no rank ever holds more than peak(). REQUIRES: split().
-  void MoveLate(std::int32_t begin);
+  // The same for what precedes each rank's first I0, but one microbatch after the other: what an
+  // earlier microbatch needs of the peak, a later one cannot take.
+  void MoveWarmUpEarly();
+
+  // The mirror image of MoveWarmUpEarly: takes the actions that start after `begin` (and those that
+  // start at it, except on rank 0), the last microbatch first and within it the latest first, and
+  // moves each to the latest idle slot that what waits for it allows; W only as far as no rank ever
+  // holds more than peak(). REQUIRES: split().
+  void MoveCoolDownLate(std::int32_t begin);
+
+  // Leaves F and I where they are and runs W in the slots between, as early as possible in the order
+  // of its I. REQUIRES: split().
+  void RefillWeights();
+
+  // Starts every action as soon as what it waits for and what precedes it on its rank have ended.
+  void Squeeze();
 
   // The actions of a rank in order of their start.
   [[nodiscard]] std::vector<VAction> OrderOf(std::int32_t rank) const;
@@ -122,6 +135,14 @@ class VGrid {
                                         std::int32_t now) const;
   [[nodiscard]] VAction ActionOf(std::int32_t number) const;
   void Move(Rank& rank, const VAction& action, std::int32_t from, std::int32_t to);
+  void MoveToEarliest(std::int32_t r, const VAction& action);
+  void MoveToLatest(std::int32_t r, const VAction& action);
+  // The actions of a microbatch that satisfy `is_chosen(rank, start)`, by start and then rank.
+  template <typename Predicate>
+  [[nodiscard]] std::vector<std::pair<std::int32_t, VAction>> ActionsOf(
+      std::int32_t microbatch, const Predicate& is_chosen) const;
+  // Empties a rank and sets its actions to new starts.
+  void Rewrite(Rank& rank, const std::vector<std::pair<std::int32_t, VAction>>& actions);
   void Occupy(Rank& rank, const VAction& action, std::int32_t start);
 
   std::int32_t microbatches_;

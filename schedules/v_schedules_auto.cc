@@ -6,31 +6,36 @@
 // V-Min, V-Half and ZBV are three points on a line: how fast the passes sink through the ranks
 // decides how long activations live, hence memory, and how much a rank can do meanwhile, hence
 // bubble. Between them lie more blocks. A block here is the pattern in which rank 0 runs its four
-// passes within a period of six slots, and how many slots per hop the downward passes (F of chunk
-// 0, I of chunk 1) take, 1 to 5, one choice for the first ranks and one for the rest; the upward
-// passes take one. Each block whose peak is within the limit is repeated, compressed in two ways,
-// and timed with the given costs; the first with the shortest idle time inside a rank's span, on
-// the rank where that is longest, wins.
+// passes within a period of six slots, and how many slots per hop F of chunk 0 and I of chunk 1,
+// the downward passes, take: 1 to 5 each, one stride for the first ranks and one for the rest, at a
+// rank of its own for either pass. The upward passes take one slot per hop. Each block whose peak
+// is within the limit is repeated, compressed in two ways, and timed with the given costs; the
+// first with the shortest idle time inside a rank's span, on the rank where that is longest, wins.
 //
-// The enumeration and both compressions are our own reading of that scheduler. Its orders are met
-// for the limits 4 and 8 at P = 4, M = 8; at limit 6 several blocks tie and another one is taken,
-// with the same makespan and peak.
+// Enumeration and compression are our own reading of that scheduler, found by looking for rules
+// that give its published orders: those for P = 4, M = 8 at limits of 4, 6 and 8 chunks come out
+// equal. Which of several equal blocks it prefers, and so its order, is a guess for other sizes.
 //
 // Invariants:
-// 1. Patterns are tried in lexicographic order; within one, equal strides before two segments; only
-//    strictly less idle time replaces a candidate. A search stops where no idle time is left, or
-//    after kSearchActions actions have been placed.
+// 1. Patterns are tried in lexicographic order; within one, the strides of I and, for each, those
+//    of F; equal strides before two segments; only strictly less idle time replaces a candidate. A
+//    search stops where no idle time is left, or after kSearchActions actions have been placed.
 // 2. The search runs on min(M, 2P) microbatches, which is where warm-up and cool-down part; the
 //    winner is built for M. If that does not keep the limit, the best before it is taken.
-// 3. Compression: one pass of MoveEarly over everything. Then either what follows the period of
-//    rank 0's last F moves late, which leaves the idle slots before it to W; or, after its last F,
-//    a rank runs I as soon as its input is there.
-// 4. W fills the slots that F and I leave, in the order of its I.
+// 3. Warm-up and cool-down are compressed as images of each other in time, one microbatch after the
+//    other so that an earlier one (in the cool-down: a later one) is never in the way of its
+//    successor: what precedes a rank's first I0 moves early, F within the peak; what follows the
+//    last I0 of rank 0 that has a forward after it moves late, W within the peak. Between the two
+//    the order is squeezed, in the end all is moved early once more.
+// 4. The other way leaves the cool-down out. Instead, after its last F, a rank runs I as soon as
+//    its input is there. It wins where memory is so ample that W can wait.
+// 5. W fills the slots that F and I leave, in the order of its I.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -54,11 +59,13 @@ using Orders = std::vector<std::vector<VAction>>;
 // Slots modulo the period in which rank 0 runs F0, F1, I1, I0.
 using Pattern = std::array<std::int32_t, 4>;
 
-// Slots per hop of the downward passes.
+// Slots per hop of a downward pass: `near` up to rank `split`, `far` after it.
 struct Strides {
-  std::int32_t forward = 1;
-  std::int32_t input = 1;
-  constexpr bool operator==(const Strides&) const = default;
+  std::int32_t near = 1;
+  std::int32_t far = 1;
+  std::int32_t split = 0;
+  // Of the hop to rank r.
+  [[nodiscard]] constexpr std::int32_t To(std::int32_t r) const { return r <= split ? near : far; }
 };
 
 // The first slot from `slot` on that is `residue` modulo the period.
@@ -96,10 +103,10 @@ bool AddWeights(std::array<std::int32_t, kVTasks>& starts) {
   return true;
 }
 
-// The block of a pattern whose downward passes take `near` slots per hop up to rank `split` and
-// `far` after it; empty when two passes share a slot.
-std::optional<VBlock> MakeBlock(std::int32_t p, const Pattern& pattern, Strides near, Strides far,
-                                std::int32_t split) {
+// The block of a pattern and the strides of its downward passes; empty when two passes share a
+// slot.
+std::optional<VBlock> MakeBlock(std::int32_t p, const Pattern& pattern, const Strides& forward,
+                                const Strides& input) {
   VBlock block;
   block.period = kPeriod;
   block.starts.resize(static_cast<std::size_t>(p));
@@ -108,15 +115,14 @@ std::optional<VBlock> MakeBlock(std::int32_t p, const Pattern& pattern, Strides 
   };
   at(0, VTask::kForward0) = pattern[0];
   for (std::int32_t r = 1; r < p; ++r) {
-    at(r, VTask::kForward0) =
-        at(r - 1, VTask::kForward0) + (r <= split ? near.forward : far.forward);
+    at(r, VTask::kForward0) = at(r - 1, VTask::kForward0) + forward.To(r);
   }
   // Upward passes end on rank 0 in its slot, one slot per hop.
   std::int32_t top = NextWith(at(p - 1, VTask::kForward0) + p, pattern[1]);
   for (std::int32_t r = 0; r < p; ++r) at(r, VTask::kForward1) = top - r;
   at(0, VTask::kInput1) = NextWith(top + 1, pattern[2]);
   for (std::int32_t r = 1; r < p; ++r) {
-    at(r, VTask::kInput1) = at(r - 1, VTask::kInput1) + (r <= split ? near.input : far.input);
+    at(r, VTask::kInput1) = at(r - 1, VTask::kInput1) + input.To(r);
   }
   top = NextWith(at(p - 1, VTask::kInput1) + p, pattern[3]);
   for (std::int32_t r = 0; r < p; ++r) at(r, VTask::kInput0) = top - r;
@@ -147,11 +153,10 @@ std::int32_t SteadyPeak(const VBlock& block) {
 
 enum class CoolDown : std::uint8_t { kLate, kEager };
 
-// Writes the orders of a compressed grid out slot by slot: invariants 3 and 4.
-class Writer {
+// Writes the orders of a grid out slot by slot: invariants 4 and 5.
+class EagerWriter {
  public:
-  Writer(const VGrid& grid, CoolDown cool_down)
-      : grid_(grid), eager_(cool_down == CoolDown::kEager) {
+  explicit EagerWriter(const VGrid& grid) : grid_(grid) {
     const auto m = static_cast<std::size_t>(grid.microbatches());
     for (std::int32_t r = 0; r < grid.pipeline(); ++r) {
       Rank& rank = ranks_.emplace_back();
@@ -159,7 +164,7 @@ class Writer {
       for (const VAction& action : grid.OrderOf(r)) {
         if (IsWeight(action.task)) continue;
         const std::int32_t start = grid.Start(r, action);
-        (eager_ && start > last_forward ? rank.free : rank.fixed).emplace_back(start, action);
+        (start > last_forward ? rank.free : rank.fixed).emplace_back(start, action);
       }
       for (auto& ran : rank.ran) ran.assign(m, -1);
       rank.order.reserve(kVTasks * m);
@@ -238,27 +243,33 @@ class Writer {
   }
 
   const VGrid& grid_;
-  bool eager_;
   std::vector<Rank> ranks_;
 };
 
+// The start of rank 0's last I0 that a forward of it follows; -1: there is none.
+std::int32_t CoolDownBegin(const VGrid& grid) {
+  const std::int32_t last_forward = grid.Start(0, {VTask::kForward1, grid.microbatches() - 1});
+  std::int32_t begin = -1;
+  for (std::int32_t m = 0; m < grid.microbatches(); ++m) {
+    const std::int32_t start = grid.Start(0, {VTask::kInput0, m});
+    if (start < last_forward) begin = start;
+  }
+  return begin;
+}
+
 std::optional<Orders> Compress(const VBlock& block, std::int32_t microbatches, CoolDown cool_down) {
   VGrid grid(block, microbatches);
-  std::int32_t last = 0;
-  for (const auto& starts : block.starts) {
-    last = std::max(last, *std::max_element(starts.begin(), starts.end()));
-  }
-  grid.MoveEarly(last + kPeriod * (microbatches - 1) + 1);
   if (cool_down == CoolDown::kLate) {
-    // Where rank 0 ends the passes of the period in which its last F of chunk 0 starts.
-    std::int32_t begin = 0;
-    for (const VTask task : {VTask::kForward0, VTask::kForward1, VTask::kInput1, VTask::kInput0}) {
-      const std::int32_t microbatch = microbatches - 1 - block.starts[0][Index(task)] / kPeriod;
-      if (microbatch >= 0) begin = std::max(begin, grid.Start(0, {task, microbatch}));
-    }
-    grid.MoveLate(begin);
+    grid.MoveCoolDownLate(CoolDownBegin(grid));
+    grid.RefillWeights();
   }
-  return Writer(grid, cool_down).Write();
+  grid.Squeeze();
+  grid.MoveWarmUpEarly();
+  grid.MoveEarly(std::numeric_limits<std::int32_t>::max());
+  if (cool_down == CoolDown::kEager) return EagerWriter(grid).Write();
+  Orders orders;
+  for (std::int32_t r = 0; r < grid.pipeline(); ++r) orders.push_back(grid.OrderOf(r));
+  return orders;
 }
 
 std::int32_t PeakOf(const Orders& orders) {
@@ -332,6 +343,7 @@ class Search {
 
   // Candidates, each better than the one before: invariant 1.
   std::vector<Candidate> Run() {
+    const std::vector<Strides> choices = Choices();
     Pattern pattern{};
     for (pattern[1] = 1; pattern[1] < kPeriod; ++pattern[1]) {
       for (pattern[2] = 1; pattern[2] < kPeriod; ++pattern[2]) {
@@ -339,7 +351,11 @@ class Search {
           if (pattern[1] == pattern[2] || pattern[1] == pattern[3] || pattern[2] == pattern[3]) {
             continue;
           }
-          if (!TryStrides(pattern)) return std::move(found_);
+          for (const Strides& input : choices) {
+            for (const Strides& forward : choices) {
+              if (!Try(pattern, forward, input)) return std::move(found_);
+            }
+          }
         }
       }
     }
@@ -347,29 +363,23 @@ class Search {
   }
 
  private:
-  static constexpr std::int32_t kChoices = kMaxStride * kMaxStride;
-  static constexpr Strides Choice(std::int32_t i) {
-    return {i / kMaxStride + 1, i % kMaxStride + 1};
-  }
-
-  // All blocks of a pattern; false when the search is over.
-  bool TryStrides(const Pattern& pattern) {
-    for (std::int32_t i = 0; i < kChoices; ++i) {
-      if (!Try(pattern, Choice(i), Choice(i), p_ - 1)) return false;
-    }
-    for (std::int32_t i = 0; i < kChoices; ++i) {
-      for (std::int32_t j = 0; j < kChoices; ++j) {
-        for (std::int32_t split = 1; i != j && split < p_ - 1; ++split) {
-          if (!Try(pattern, Choice(i), Choice(j), split)) return false;
+  [[nodiscard]] std::vector<Strides> Choices() const {
+    std::vector<Strides> choices;
+    for (std::int32_t near = 1; near <= kMaxStride; ++near) choices.push_back({near, near, p_ - 1});
+    for (std::int32_t near = 1; near <= kMaxStride; ++near) {
+      for (std::int32_t far = 1; far <= kMaxStride; ++far) {
+        for (std::int32_t split = 1; near != far && split < p_ - 1; ++split) {
+          choices.push_back({near, far, split});
         }
       }
     }
-    return true;
+    return choices;
   }
 
-  bool Try(const Pattern& pattern, Strides near, Strides far, std::int32_t split) {
+  // False when the search is over.
+  bool Try(const Pattern& pattern, const Strides& forward, const Strides& input) {
     placed_ += p_;
-    std::optional<VBlock> block = MakeBlock(p_, pattern, near, far, split);
+    std::optional<VBlock> block = MakeBlock(p_, pattern, forward, input);
     if (block && SteadyPeak(*block) <= limit_) {
       for (const CoolDown cool_down : {CoolDown::kLate, CoolDown::kEager}) {
         placed_ += static_cast<std::int64_t>(kVTasks) * p_ * m_;
