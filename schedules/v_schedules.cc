@@ -235,35 +235,36 @@ void VGrid::MoveEarly(std::int32_t end) {
 }
 
 template <typename Predicate>
-std::vector<std::pair<std::int32_t, VAction>> VGrid::ActionsOf(std::int32_t microbatch,
-                                                               const Predicate& is_chosen) const {
+std::vector<std::pair<std::int32_t, VAction>> VGrid::Chosen(VMoves moves,
+                                                            const Predicate& is_chosen) const {
   std::vector<std::pair<std::int32_t, VAction>> actions;
-  for (std::int32_t r = 0; r < pipeline(); ++r) {
-    for (std::size_t task = 0; task < TaskCount(); ++task) {
-      const VAction action{kAllTasks[task], microbatch};
-      if (is_chosen(r, Start(r, action))) actions.emplace_back(r, action);
+  for (std::int32_t slot = 0; slot < horizon_; ++slot) {
+    for (std::int32_t r = 0; r < pipeline(); ++r) {
+      const std::int32_t number =
+          ranks_[static_cast<std::size_t>(r)].cells[static_cast<std::size_t>(slot)];
+      if (number >= 0 && is_chosen(r, slot)) actions.emplace_back(r, ActionOf(number));
     }
   }
-  std::sort(actions.begin(), actions.end(), [&](const auto& a, const auto& b) {
-    return std::pair(Start(a.first, a.second), a.first) <
-           std::pair(Start(b.first, b.second), b.first);
-  });
+  if (moves == VMoves::kByMicrobatch) {
+    std::stable_sort(actions.begin(), actions.end(), [](const auto& a, const auto& b) {
+      return a.second.microbatch < b.second.microbatch;
+    });
+  }
   return actions;
 }
 
 void VGrid::MoveWarmUpEarly() {
   std::vector<std::int32_t> end;
   for (std::int32_t r = 0; r < pipeline(); ++r) end.push_back(Start(r, {VTask::kInput0, 0}));
-  for (std::int32_t m = 0; m < microbatches_; ++m) {
-    for (const auto& [r, action] : ActionsOf(m, [&](std::int32_t rank, std::int32_t start) {
-           return start < end[static_cast<std::size_t>(rank)];
-         })) {
-      MoveToEarliest(r, action);
-    }
+  const auto is_chosen = [&](std::int32_t rank, std::int32_t start) {
+    return start < end[static_cast<std::size_t>(rank)];
+  };
+  for (const auto& [r, action] : Chosen(VMoves::kByMicrobatch, is_chosen)) {
+    MoveToEarliest(r, action);
   }
 }
 
-void VGrid::MoveCoolDownLate(std::int32_t begin) {
+void VGrid::MoveCoolDownLate(std::int32_t begin, VMoves moves) {
   QUADRILLE_CHECK(split_, "only a split backward moves late");
   last_start_ = horizon_ - 1;
   const auto is_empty = [&](std::int32_t slot) {
@@ -272,13 +273,11 @@ void VGrid::MoveCoolDownLate(std::int32_t begin) {
     });
   };
   while (last_start_ > 0 && is_empty(last_start_)) --last_start_;
-  for (std::int32_t m = microbatches_ - 1; m >= 0; --m) {
-    auto actions = ActionsOf(m, [&](std::int32_t rank, std::int32_t start) {
-      return start > begin || (start == begin && rank > 0);
-    });
-    std::reverse(actions.begin(), actions.end());
-    for (const auto& [r, action] : actions) MoveToLatest(r, action);
-  }
+  auto actions = Chosen(moves, [&](std::int32_t rank, std::int32_t start) {
+    return start > begin || (start == begin && rank > 0);
+  });
+  std::reverse(actions.begin(), actions.end());
+  for (const auto& [r, action] : actions) MoveToLatest(r, action);
 }
 
 void VGrid::RefillWeights() {

@@ -66,6 +66,10 @@ struct VDependencies {
 // What waits for a task of the same microbatch when the backward is split.
 [[nodiscard]] VDependencies DependentsOf(VTask task, std::int32_t rank, std::int32_t pipeline);
 
+// In what order actions are moved, when a slot is free for more than one: by their start, or one
+// microbatch after the other and within it by their start.
+enum class VMoves : std::uint8_t { kByTime, kByMicrobatch };
+
 // A block repeated for all microbatches.
 class VGrid {
  public:
@@ -93,14 +97,13 @@ class VGrid {
   // earlier microbatch needs of the peak, a later one cannot take.
   void MoveWarmUpEarly();
 
-  // The mirror image of MoveWarmUpEarly: takes the actions that start after `begin` (and those that
-  // start at it, except on rank 0), the last microbatch first and within it the latest first, and
-  // moves each to the latest idle slot that what waits for it allows; W only as far as no rank ever
-  // holds more than peak(). REQUIRES: split().
-  void MoveCoolDownLate(std::int32_t begin);
+  // The mirror image: takes the actions that start after `begin` (and those that start at it,
+  // except on rank 0), the last first, and moves each to the latest idle slot that what waits for
+  // it allows; W only as far as no rank ever holds more than peak(). REQUIRES: split().
+  void MoveCoolDownLate(std::int32_t begin, VMoves moves);
 
-  // Leaves F and I where they are and runs W in the slots between, as early as possible in the order
-  // of its I. REQUIRES: split().
+  // Leaves F and I where they are and runs W in the slots between, as early as possible in the
+  // order of its I. REQUIRES: split().
   void RefillWeights();
 
   // Starts every action as soon as what it waits for and what precedes it on its rank have ended.
@@ -137,10 +140,10 @@ class VGrid {
   void Move(Rank& rank, const VAction& action, std::int32_t from, std::int32_t to);
   void MoveToEarliest(std::int32_t r, const VAction& action);
   void MoveToLatest(std::int32_t r, const VAction& action);
-  // The actions of a microbatch that satisfy `is_chosen(rank, start)`, by start and then rank.
+  // The actions that satisfy `is_chosen(rank, start)`, with their ranks, in the order of `moves`.
   template <typename Predicate>
-  [[nodiscard]] std::vector<std::pair<std::int32_t, VAction>> ActionsOf(
-      std::int32_t microbatch, const Predicate& is_chosen) const;
+  [[nodiscard]] std::vector<std::pair<std::int32_t, VAction>> Chosen(
+      VMoves moves, const Predicate& is_chosen) const;
   // Empties a rank and sets its actions to new starts.
   void Rewrite(Rank& rank, const std::vector<std::pair<std::int32_t, VAction>>& actions);
   void Occupy(Rank& rank, const VAction& action, std::int32_t start);
