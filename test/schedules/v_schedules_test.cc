@@ -78,17 +78,10 @@ std::int32_t Peak(const PipelineSchedule& schedule) {
   return *std::max_element(evaluation.peak_activations.begin(), evaluation.peak_activations.end());
 }
 
-TEST(VSchedules, AutomaticOrdersEqualTheAuthorsWhereTheBestBlockIsUnique) {
+TEST(VSchedules, AutomaticOrdersEqualTheAuthors) {
   EXPECT_EQ(Fnv1a(PrintSchedule(Automatic(4, 8, 4), false)), 0x2958f11fa7645eebu);
+  EXPECT_EQ(Fnv1a(PrintSchedule(Automatic(4, 8, 6), false)), 0x396166a4bcf0181bu);
   EXPECT_EQ(Fnv1a(PrintSchedule(Automatic(4, 8, 8), false)), 0x7b4080efcb8ec709u);
-}
-
-TEST(VSchedules, AutomaticIsAsShortAsTheAuthorsWhereBlocksTie) {
-  // Their makespan of 53 slots at a peak of 6 chunks, by another order.
-  const PipelineSchedule schedule = Automatic(4, 8, 6);
-  const ScheduleEvaluation evaluation = Evaluate(schedule, Costs(1, 1, 1));
-  EXPECT_EQ(evaluation.makespan, FromSeconds(53));
-  EXPECT_EQ(JoinPeaks(evaluation.peak_activations), "6|6|6|6");
 }
 
 TEST(VSchedules, SmallOrdersInFull) {
@@ -150,7 +143,7 @@ TEST(VSchedules, IdleIsThatOfThePaperWithEqualCosts) {
 TEST(VSchedules, AutomaticIsSoundAndKeepsItsLimit) {
   for (const TaskCosts& costs : {Costs(1, 1, 1), Costs(1, 1.2, 0.8, 0.1)}) {
     for (std::int32_t p = 1; p <= 4; ++p) {
-      for (const std::int32_t m : {1, 2, p, 2 * p + 1, 3 * p}) {
+      for (const std::int32_t m : {1, p, 2 * p + 1}) {
         for (std::int32_t limit = 2 * ((p + 4) / 3); limit <= 2 * p; ++limit) {
           SCOPED_TRACE("P=" + std::to_string(p) + " M=" + std::to_string(m) +
                        " limit=" + std::to_string(limit));
