@@ -285,7 +285,7 @@ std::string ReasonToSkip(const MeasuredStep& step) {
                ? "the model's dimensions are incomplete"
                : fmt::format("the model's dimensions are not stated, and {}", step.model_hint);
   }
-  if (step.experts > 0 && step.topk == 0) {
+  if (step.experts > 0 && step.topk == 0 && step.shipped_model.empty()) {
     return "experts are stated, but not how many a token takes (topk)";
   }
   if (step.seq_len == 0 || step.mbs == 0 || step.gbs == 0 || step.gpus == 0) {
