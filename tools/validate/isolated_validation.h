@@ -24,8 +24,10 @@ struct IsolatedRow {
   std::string reason;
   double predicted_s = 0.0;
   double measured_s = 0.0;
-  double bytes = 0.0;       // of a collective
-  double of_class_s = 0.0;  // what the GPU's class predicts for a site with its own constants
+  double bytes = 0.0;  // of a collective
+  // What another site of its transport, or its GPU class, predicts for a site with its own
+  // constants.
+  double of_class_s = 0.0;
 
   [[nodiscard]] double error() const { return predicted_s / measured_s - 1.0; }
 };

@@ -310,9 +310,9 @@ std::string CollectivesText(const std::vector<IsolatedRow>& rows) {
   const ErrorSummary u = Summarise(unseen);
   return fmt::format(
              "Collectives of 1 MB and more: median {} %, 90th percentile {} % over {} rows. Sites "
-             "with constants of their own, at 16 MB and more, by the constants of their GPU class "
-             "instead, as a site that was never seen would be: median {} %, 90th percentile {} % "
-             "over {} rows.\n\n",
+             "with constants of their own, at 16 MB and more, by those of another site of the same "
+             "transport or, without one, of their GPU class, as a site that was never seen would "
+             "be: median {} %, 90th percentile {} % over {} rows.\n\n",
              Percent(s.median), Percent(s.p90), s.rows, Percent(u.median), Percent(u.p90), u.rows) +
          IsolatedText("Collectives by system and size", rows);
 }
