@@ -12,9 +12,11 @@
 #include "tools/validate/hardware_choice.h"
 #include "tools/validate/isolated_validation.h"
 #include "tools/validate/measured_step.h"
+#include "tools/validate/render_steps.h"
 #include "tools/validate/shipped_model.h"
 #include "tools/validate/software_stack.h"
 #include "tools/validate/step_resolver.h"
+#include "tools/validate/step_strata.h"
 #include "tools/validate/step_validation.h"
 
 namespace quadrille::tools {
@@ -131,6 +133,11 @@ TEST(ShippedModels, ARowMayNameOneInsteadOfItsDimensionsAndLeaveItsStackOut) {
   }
   EXPECT_EQ(outcomes[0].predicted_s, outcomes[1].predicted_s);
   EXPECT_EQ(outcomes[2].stratum.arch, "moe");
+  const std::vector<bool> counted(outcomes.size(), true);
+  const std::string table =
+      RenderStepTable(outcomes, counted, SummariseSteps(outcomes, counted), {});
+  EXPECT_NE(table.find("3 stack megatron-2026: neither a framework"), std::string::npos) << table;
+  EXPECT_NE(table.find("1 model mixtral-8x7b: no dimensions"), std::string::npos) << table;
 }
 
 TEST(ShippedModels, AreTheSameStepAsTheirDimensions) {

@@ -55,6 +55,21 @@ std::string Described(const StepOutcome& row) {
                      s.pp, s.cp);
 }
 
+// How many rows took a default in place of a whole group of columns; empty for none.
+std::string DefaultsText(const std::vector<StepOutcome>& outcomes) {
+  std::map<std::string, int> taken;
+  for (const StepOutcome& row : outcomes) {
+    for (const scenario::Assumption& a : row.assumptions) {
+      if (row.status != RowStatus::kOk || (a.key != "stack" && a.key != "model")) continue;
+      if (a.key == "model" && a.value != row.step->shipped_model) continue;
+      ++taken[fmt::format("{} {}: {}", a.key, a.value, a.reason)];
+    }
+  }
+  std::string text = taken.empty() ? "" : "\nAssumed (JSON and CSV print every assumption):\n";
+  for (const auto& [what, count] : taken) text += fmt::format("  {:4} {}\n", count, what);
+  return text;
+}
+
 // How many of the predicted rows lie outside the interval of their own stratum; empty for none.
 std::string IntervalText(const std::vector<StepOutcome>& outcomes) {
   int above = 0;
@@ -173,7 +188,7 @@ std::string RenderStepTable(const std::vector<StepOutcome>& outcomes,
                  Described(*row)});
   }
   if (!rows.empty()) text += "\n" + rows.Render(style);
-  text += MemoryText(outcomes, style) + IntervalText(outcomes);
+  text += MemoryText(outcomes, style) + DefaultsText(outcomes) + IntervalText(outcomes);
   if (!reasons.empty()) text += "\nNot simulated:\n";
   for (const auto& [reason, count] : reasons) text += fmt::format("  {:4} {}\n", count, reason);
   return text;
