@@ -65,7 +65,11 @@ void Fill(const std::string& name, const model::TransformerConfig& model, Measur
   step->ffn_hidden = model.ffn_hidden;
   step->vocab = model.vocabulary;
   step->mtp_layers = model.multi_token_prediction_layers;
-  step->experts = model.experts.enabled() ? model.experts.experts : 0;
+  step->experts = model.experts.experts;
+  step->topk = model.experts.top_k;
+  step->expert_ffn = model.experts.expert_ffn_hidden;
+  step->shared_ffn = model.experts.shared_ffn_hidden;
+  step->dense_layers = model.experts.enabled() ? model.experts.leading_dense_layers : 0;
   step->arch = model.experts.enabled() ? "moe" : "dense";
 }
 
