@@ -99,11 +99,7 @@ class Cluster {
   [[nodiscard]] LeafId leaf_of(GpuId gpu, std::int32_t plane = 0) const {
     return leaf_of(nic_of(gpu), plane);
   }
-  // Scalable unit, rack or segment. REQUIRES: a fabric other than an edge list.
-  [[nodiscard]] std::int32_t unit_of(NodeId node) const {
-    return node.value() / shape_.nodes_per_unit;
-  }
-  // The set of spines above a leaf. REQUIRES: as unit_of.
+  // The set of spines above a leaf. REQUIRES: a fabric other than an edge list.
   [[nodiscard]] std::int32_t spine_group_of(LeafId leaf) const;
 
   // Same NIC position in the node, so that a rail-optimised fabric has them behind like leaves.

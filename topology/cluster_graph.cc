@@ -4,10 +4,8 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <boost/graph/filtered_graph.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
-#include <boost/property_map/function_property_map.hpp>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -135,41 +133,6 @@ std::vector<LinkId> ClusterGraph::ShortestPath(VertexId from, VertexId to,
   if (distance[to.index()] == kUnreachable) return path;
   for (VertexId v = to; v != from; v = graph_->cluster->link(path.back()).from) {
     path.push_back(entered_by[v.index()]);
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
-}
-
-std::vector<LinkId> ClusterGraph::FastestPath(VertexId from, VertexId to,
-                                              UsableLinks usable) const {
-  const Cluster& cluster = *graph_->cluster;
-  const std::size_t vertices = num_vertices(graph_->csr);
-  const UsableEdge<Graph> filter{graph_.get(), usable};
-  const boost::filtered_graph<Csr, UsableEdge<Graph>> filtered(graph_->csr, filter);
-  // A picosecond per link on top, so that links without latency are not free to add.
-  const auto weight = boost::make_function_property_map<Edge, std::int64_t>(
-      [&](const Edge& edge) { return cluster.link(graph_->LinkOf(edge)).latency.count() + 1; });
-  std::vector<std::int64_t> distance(vertices);
-  std::vector<Vertex> predecessor(vertices);
-  const auto index = get(boost::vertex_index, graph_->csr);
-  boost::dijkstra_shortest_paths(
-      filtered, ToVertex(from),
-      boost::weight_map(weight)
-          .distance_map(boost::make_iterator_property_map(distance.begin(), index))
-          .predecessor_map(boost::make_iterator_property_map(predecessor.begin(), index)));
-  std::vector<LinkId> path;
-  for (Vertex v = ToVertex(to); v != ToVertex(from);) {
-    const Vertex before = predecessor[v];
-    if (before == v) return {};
-    LinkId best(-1);
-    for (const LinkId id : LinksFrom(VertexId(static_cast<std::int32_t>(before)))) {
-      if (ToVertex(cluster.link(id).to) != v) continue;
-      if (!usable.empty() && usable[id.index()] == 0) continue;
-      if (best.value() < 0 || cluster.link(id).latency < cluster.link(best).latency) best = id;
-    }
-    QUADRILLE_CHECK(best.value() >= 0, "no link from vertex {} to {}", before, v);
-    path.push_back(best);
-    v = before;
   }
   std::reverse(path.begin(), path.end());
   return path;

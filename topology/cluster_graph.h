@@ -36,9 +36,6 @@ class ClusterGraph {
   // The links of a path with the fewest links; empty when there is none or from == to.
   [[nodiscard]] std::vector<LinkId> ShortestPath(VertexId from, VertexId to,
                                                  UsableLinks usable = {}) const;
-  // The links of a path with the least summed latency (Dijkstra); of equals one with few links.
-  [[nodiscard]] std::vector<LinkId> FastestPath(VertexId from, VertexId to,
-                                                UsableLinks usable = {}) const;
 
   // Greatest rate at which the GPUs of `from` together can send to those of `to` (push-relabel). To
   // the nearest 1 MB/s.

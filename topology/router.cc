@@ -10,12 +10,11 @@
 // Invariants:
 //  1. Without lost links a route never searches unless the fabric is an edge list.
 //  2. A regular route has the fewest links that a way through the fabric can have (a test compares
-//  with Boost).
+//     with Boost).
 //  3. The shares that leave a GPU sum to 1, and at every switch the shares in equal the shares out.
 //  4. With lost links, every flow takes a live way if there is one: first among the regular ways,
-//  evenly over those
-//     that live, then any shortest path through the fabric, and last through another GPU over
-//     NVLink.
+//     evenly over those that live, then any shortest path through the fabric, and last through
+//     another GPU over NVLink.
 #include "topology/router.h"
 
 #include <algorithm>

@@ -20,16 +20,17 @@ enum class SpineChoice : std::uint8_t {
 
 // What happens when the two GPUs sit on different rails and the fabric joins the rails.
 enum class CrossRail : std::uint8_t {
-  kThroughFabric,  // the sender's own NIC, then up and down the fabric
-  kOverNvlink,  // first over NVLink to the GPU of the sender's node on the receiver's rail (NCCL's
-                // PXN)
+  // The sender's own NIC, then up and down the fabric.
+  kThroughFabric,
+  // First over NVLink to the GPU of the sender's node on the receiver's rail: NCCL's PXN.
+  kOverNvlink,
 };
 
 struct RoutingPolicy {
   SpineChoice spine = SpineChoice::kAdaptive;
   CrossRail cross_rail = CrossRail::kThroughFabric;
-  std::int32_t flows_per_pair =
-      1;                   // kEcmp: connections (queue pairs) of a GPU pair, hashed one by one
+  // kEcmp: connections (queue pairs) of a GPU pair, hashed one by one.
+  std::int32_t flows_per_pair = 1;
   std::uint64_t seed = 1;  // kEcmp
 };
 
@@ -75,8 +76,8 @@ class Router {
   // All ways between two NICs; Decode gives the i-th.
   struct Ways {
     Tier tier = Tier::kSameLeaf;
-    std::int32_t count =
-        0;  // all planes together; 0: the planes are separate, or the fabric is not regular
+    // All planes together; 0: the planes are separate, or the fabric is not regular.
+    std::int32_t count = 0;
   };
 
   [[nodiscard]] bool Usable(LinkId link) const {

@@ -32,8 +32,8 @@ struct CommunicationReport {
 struct BubbleReport {
   Ratio of_makespan;  // idle outside actions over (ranks x pipeline makespan)
   Ratio of_ideal;     // the same idle over the time inside actions
-  Ratio of_span;  // largest, over ranks, of idle between a rank's first and last action over that
-                  // span
+  // Largest, over ranks, of idle between a rank's first and last action over that span.
+  Ratio of_span;
 };
 
 struct MemoryComponent {
@@ -44,8 +44,8 @@ struct MemoryComponent {
 struct StageReport {
   std::int32_t pipeline_rank = 0;
   std::string layers;  // "16 decoder layers, embedding"
-  std::array<Duration, program::kRankStates>
-      states{};  // of the stage's first simulated rank; sums to the step
+  // Of the stage's first simulated rank; they sum to the step.
+  std::array<Duration, program::kRankStates> states{};
   Ratio bubble;  // idle outside actions over the pipeline's makespan
   Bytes peak_memory;
   TimePoint peak_at;
@@ -71,11 +71,11 @@ struct WaterfallStep {
 struct StepReport {
   Duration step_time{0};
   double tokens_per_second_per_gpu = 0.0;
-  FlopsPerSecond
-      model_flops_per_gpu_causal;  // model FLOPs per second and GPU, causal attention halved
-  FlopsPerSecond model_flops_per_gpu_full;  // the same, attention as a full square
-  FlopsPerSecond
-      peak_flops;  // of the precision of the linear layers: the denominator of MFU and HFU
+  // Model FLOPs per second and GPU, causal attention halved or a full square.
+  FlopsPerSecond model_flops_per_gpu_causal;
+  FlopsPerSecond model_flops_per_gpu_full;
+  // Of the precision of the linear layers: the denominator of MFU and HFU.
+  FlopsPerSecond peak_flops;
   Ratio mfu_causal;
   Ratio mfu_full;
   Ratio hfu;  // executed FLOPs, recomputation included

@@ -44,9 +44,8 @@ class RankLayout {
   [[nodiscard]] RankId RankOf(const Coordinates& at) const;
 
   // The groups of `axis`. kData is DP x CP within a shard group, which holds consecutive ranks of
-  // the whole DP x CP group; kDataReplica connects equal
-  // positions of shard groups; kModel is all ranks (the norm runs over every shard of every part);
-  // kPipeline all stages of one pipeline.
+  // the whole DP x CP group; kDataReplica connects equal positions of shard groups; kModel is all
+  // ranks (the norm runs over every shard of every part); kPipeline all stages of one pipeline.
   [[nodiscard]] ProcessGroups GroupsOf(model::Axis axis) const;
 
   // The rank at pipeline position `pipeline` with otherwise the same coordinates.

@@ -250,8 +250,7 @@ class Executor {
   std::optional<TimePoint> chunk_event_;
   std::uint32_t fabric_state_ = 0;  // which of the fabric's windows are open, by bit
   engine::EventQueue queue_;
-  engine::EventQueue::Key hand_ =
-      0;  // the latest pushed event, held back: often it is the next one
+  engine::EventQueue::Key hand_ = 0;  // the latest event, held back: often it is the next one
   bool has_hand_ = false;
   std::uint32_t tie_mask_ = 0;
   TimePoint now_;

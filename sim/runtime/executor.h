@@ -6,9 +6,10 @@
 // posts at its group; the last member to post starts it. Nothing is allocated while it runs.
 //
 // A compute kernel has a rate. When communication kernels on its rank begin or end, its remaining
-// work is carried over and its completion moved: the old event is recognised by its generation and
-// dropped. Transfers that could meet others on a port go through FluidNetwork; those that cannot (a
-// static test) have a fixed duration.
+// work is carried over and its completion moved: an event that comes too early finds the new end,
+// one that comes too late is recognised by its generation and dropped. Transfers that could meet
+// others on a port go through FluidNetwork; those that cannot (a static test) have a fixed
+// duration.
 //
 // Invariants: (1) time never decreases; (2) results do not depend on the order of ties, because
 // rates are solved once per instant after all completions and starts of it, and everything else
@@ -39,8 +40,8 @@ namespace quadrille::runtime {
 // one link.
 struct FabricEdge {
   BytesPerSecond capacity;
-  std::vector<std::pair<std::uint32_t, double>>
-      loads;  // (index into Program::groups, load), ascending
+  // (Index into Program::groups, load), ascending.
+  std::vector<std::pair<std::uint32_t, double>> loads;
   // For which states of Machine::fabric_windows this is so (bit i: the i-th is open), ascending;
   // empty: for all.
   std::vector<std::uint32_t> states{};

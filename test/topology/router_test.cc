@@ -331,18 +331,5 @@ TEST(Router, OneLostDirectionLeavesTheOther) {
   EXPECT_EQ(router.Route(GpuId(2), GpuId(0)).size(), 6u);
 }
 
-TEST(Router, TheFastestPathByDijkstraIsNeverSlowerThanTheRoute) {
-  const Cluster cluster = Build(SuperPod(64));
-  const ClusterGraph graph(cluster);
-  Router router(cluster);
-  for (const Pair& pair : RandomPairs(cluster, 20)) {
-    Duration fastest{0};
-    for (const LinkId link : graph.FastestPath(At(pair.from), At(pair.to))) {
-      fastest += cluster.link(link).latency;
-    }
-    EXPECT_LE(fastest, router.Latency(pair.from, pair.to));
-  }
-}
-
 }  // namespace
 }  // namespace quadrille::topology
