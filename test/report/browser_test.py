@@ -283,6 +283,22 @@ class BrowserTest(unittest.TestCase):
             self.assertLessEqual(width, 390, page.name)
             self.keep(f"{page.stem}-phone")
 
+    def test_names_of_the_waterfall_are_whole_at_every_width(self):
+        for width in (390, 1300):
+            self.open(self.pages.replay, width=width, height=844)
+            axis, names = self.script("""
+                const chart = quadrille.charts[0], y = chart.scales.y;
+                const pen = chart.ctx;
+                pen.font = `${y.options.ticks.font.size}px Helvetica, Arial, sans-serif`;
+                const lines = chart.data.labels.flat();
+                return [y.width, Math.max(...lines.map((line) => pen.measureText(line).width))];""")
+            self.assertLess(names, axis, f"at {width}")
+
+    def test_no_two_reasons_to_wait_look_alike(self):
+        looks = self.script("""
+            return Object.values(quadrille.states).map((s) => [s.light, s.dark, s.hatch].join());""")
+        self.assertEqual(len(set(looks)), len(looks))
+
     def test_follows_the_colour_scheme_and_the_switch(self):
         for page in (self.pages.replay, self.pages.compare):
             for dark in (False, True):

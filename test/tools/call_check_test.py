@@ -209,6 +209,54 @@ class Comparisons(CallTest):
         self.assertTrue(report["refused"][0]["reason"].startswith("zb-h1 under overlap.p2p"))
 
 
+class Formats(CallTest):
+    def commands(self):
+        order = self.write("order.txt",
+                           self.call("schedules", "print", "1f1b", *ORDER, "--header").stdout)
+        kernels = self.write("kernels.csv", "gpu,dtype,m,n,k,time_us\n"
+                             "H100-SXM,bfloat16,4096,4096,4096,250\n")
+        collectives = self.write("collectives.csv",
+                                 "system,gpus,nodes,collective,bytes,time_us\n"
+                                 "DGX H100,8,1,all_reduce,1048576,50\n")
+        long = self.write("long.yaml", RUN + "reliability: {failures: llama3-405b, duration: 2 d, "
+                          "checkpoint: {interval: 1 h, cost: 1 min}, "
+                          "detection: 1 min, restart: 5 min}\n")
+        return {
+            "replay": ["replay", self.run_file, "--run-tokens", "1T"],
+            "compare": ["compare", self.run_file, "--schedules", "1f1b,gpipe,hanayo:waves=64"],
+            "sweep": ["sweep", self.run_file, "--vary", "parallel.tensor=2,3"],
+            "search": ["search", self.run_file, "--tensor", "2", "--pipeline", "4",
+                       "--micro-batch", "1", "--virtual-stages", "1"],
+            "sensitivity": ["sensitivity", self.run_file],
+            "goodput": ["goodput", long, "--runs", "2"],
+            "schedules list": ["schedules", "list"],
+            "schedules check": ["schedules", "check", order],
+            "validate kernels": ["validate", "kernels", kernels],
+            "validate collectives": ["validate", "collectives", collectives],
+        }
+
+    def test_csv_is_one_table_under_one_line_of_titles(self):
+        for name, arguments in self.commands().items():
+            text = self.exits(0, *arguments, "--format", "csv").stdout
+            rows = list(csv.reader(io.StringIO(text), strict=True))
+            self.assertGreater(len(rows), 1, name)
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)
+            self.assertEqual(len(set(rows[0])), len(rows[0]), name)
+            self.assertTrue(all(title == title.strip() and title for title in rows[0]), name)
+            if rows[0][0] == "table":
+                self.assertEqual(rows[0], ["table", "row", "column", "value", "unit"])
+                keys = [tuple(row[:3]) for row in rows[1:]]
+                self.assertEqual(len(set(keys)), len(keys), name)
+
+    def test_json_parses_and_says_its_version(self):
+        for name, arguments in self.commands().items():
+            report = json.loads(self.exits(0, *arguments, "--format", "json").stdout)
+            if name != "schedules list":
+                self.assertEqual(report["schema_version"], 1, name)
+        self.assertIn("accounts", json.loads(
+            self.exits(0, "plan", self.run_file, "--format", "json").stdout))
+
+
 class DroppedTokens(CallTest):
     def test_mfu_counts_them_and_the_waterfall_says_so(self):
         run = self.write("moe.yaml", """model: mixtral-8x7b

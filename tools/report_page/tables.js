@@ -49,7 +49,7 @@ Q.cards = function(run) {
         `causal attention halved; ${Q.percent(run.mfu.full)} ` +
             'with full squares' +
             (run.mfu_of_dropped_tokens > 0 ?
-                 `; ${Q.percent(run.mfu_of_dropped_tokens)} of it dropped by experts` :
+                 `; ${Q.percent(run.mfu_of_dropped_tokens)} of peak is of dropped tokens` :
                  '')),
     card(
         run.model_tflops_per_gpu.causal.toFixed(1), 'model TFLOP/s per GPU',
