@@ -33,19 +33,30 @@ namespace {
 // A failed CHECK aborts; its message is already printed.
 extern "C" void OnAbort(int /*signal*/) { _exit(quadrille::tools::kInternalError); }
 
-// What to say of a first word that is no subcommand; "" when it is one.
+// What to say of a word that is no subcommand where one is expected; "" when there is none.
 std::string UnknownSubcommand(const CLI::App& app, int argc, char** argv) {
   char** word = argv + 1;
   while (word < argv + argc && **word == '-') word += std::string_view(*word) == "--color" ? 2 : 1;
-  if (word >= argv + argc) return "";
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), *word) != names.end()) return "";
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string_view nearest = quadrille::Nearest(*word, known);
-  std::string text = "unknown subcommand '" + std::string(*word) + "'";
-  if (!nearest.empty()) text += "; did you mean '" + std::string(nearest) + "'?";
-  return text;
+  const CLI::App* command = &app;
+  for (; word < argv + argc && **word != '-'; ++word) {
+    const std::vector<const CLI::App*> inner = command->get_subcommands({});
+    if (inner.empty()) return "";
+    const auto named = std::find_if(inner.begin(), inner.end(), [&](const CLI::App* candidate) {
+      return candidate->get_name() == *word;
+    });
+    if (named != inner.end()) {
+      command = *named;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* candidate : inner) names.push_back(candidate->get_name());
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    const std::string_view nearest = quadrille::Nearest(*word, known);
+    std::string text = "unknown subcommand '" + std::string(*word) + "'";
+    if (!nearest.empty()) text += "; did you mean '" + std::string(nearest) + "'?";
+    return text;
+  }
+  return "";
 }
 
 // The subcommands that the call names, outermost first, and the first option that none of them has.

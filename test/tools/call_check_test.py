@@ -120,6 +120,7 @@ class IdleOptions(CallTest):
             self.exits(2, "replay", self.run_file, f"--shuffle-ties={seed}")
         self.exits(2, "replay", self.run_file, "--shuffel-ties", 1,
                    says=["did you mean '--shuffle-ties'?", "'quadrille replay --help'"])
+        self.exits(2, "schedules", "prnt", "1f1b", says="did you mean 'print'?")
 
 
 class Texts(CallTest):
