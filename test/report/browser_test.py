@@ -295,8 +295,9 @@ class BrowserTest(unittest.TestCase):
             self.assertLess(names, axis, f"at {width}")
 
     def test_no_two_reasons_to_wait_look_alike(self):
-        looks = self.script("""
-            return Object.values(quadrille.states).map((s) => [s.light, s.dark, s.hatch].join());""")
+        self.open(self.pages.replay)
+        looks = self.script(
+            "return Object.values(quadrille.states).map((s) => [s.light, s.dark, s.hatch].join())")
         self.assertEqual(len(set(looks)), len(looks))
 
     def test_follows_the_colour_scheme_and_the_switch(self):
