@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "sim/base/nearest.h"
+#include "sim/scenario/changed_ports.h"
 #include "sim/scenario/cluster_loader.h"
 #include "sim/scenario/collectives_loader.h"
 #include "sim/scenario/cross_checks.h"
@@ -55,7 +57,8 @@ void LoadHardware(MapReader& root, Scenario* scenario) {
   cluster.Finish();
 }
 
-void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
+void LoadRun(MapReader root, const std::string& file,
+             const std::optional<topology::ClusterSpec>& described, Scenario* scenario) {
   if (!root.present()) return;
   GivenSizes given;
   if (root.Read("name", &scenario->name) && scenario->name != Stem(file)) {
@@ -65,6 +68,7 @@ void LoadRun(MapReader root, const std::string& file, Scenario* scenario) {
   root.Read("description", &scenario->description);
   LoadModel(root.Section("model"), &scenario->model);
   LoadHardware(root, scenario);
+  if (described) ScaleWithPorts(*described, &root.findings(), scenario);
   root.Read("nodes", &given.nodes, {1, 1 << 20});
   root.Read("gpus", &given.gpus, {1, 1 << 24});
   LoadParallel(root.Section("parallel"), &given, scenario);
@@ -131,7 +135,11 @@ Result<Scenario> LoadScenarioText(const std::string& text, const std::string& fi
   if (tree && tree->is_map()) {
     Complete(file, options.overrides, &library, &*tree, &scenario.written, &findings);
   }
-  if (tree) LoadRun(MapReader(&*tree, "", &findings), file, &scenario);
+  if (tree) {
+    const std::optional<topology::ClusterSpec> described =
+        DescribedCluster(*tree, library, options.overrides);
+    LoadRun(MapReader(&*tree, "", &findings), file, described, &scenario);
+  }
   if (findings.any_problem()) return tl::unexpected(findings.TakeProblems());
   scenario.warnings = findings.TakeWarnings();
   scenario.assumptions = findings.TakeAssumptions();

@@ -20,6 +20,7 @@
 
 #include "sim/base/parallel_for.h"
 #include "sim/metrics/communication_family.h"
+#include "sim/network/scale_laws.h"
 #include "sim/simulate/describe_run.h"
 
 namespace quadrille::simulate {
@@ -73,14 +74,7 @@ void ScaleNvlink(Scenario& s, double factor) {
   if (s.cluster.nvlink.fabric == topology::NvlinkFabric::kNone) {
     s.cluster.pcie.bandwidth = s.cluster.pcie.bandwidth * factor;
   }
-  network::CollectiveConstants& c = s.collectives;
-  for (BytesPerSecond* bandwidth :
-       {&c.nvlink_all_reduce.bandwidth, &c.nvlink_all_gather.bandwidth,
-        &c.nvlink_reduce_scatter.bandwidth, &c.nvlink_all_to_all.bandwidth,
-        &c.nvlink_send_receive.bandwidth, &c.nvlink_send_receive_slow, &c.userbuffers.bandwidth}) {
-    *bandwidth = *bandwidth * factor;
-  }
-  for (BytesPerSecond& bandwidth : c.ring_bandwidth_by_ranks) bandwidth = bandwidth * factor;
+  network::ScaleNvlinkLaws(factor, &s.collectives);
 }
 
 void ScaleNvlinkLatency(Scenario& s, double factor) {
@@ -94,9 +88,7 @@ void ScaleNvlinkLatency(Scenario& s, double factor) {
 
 void ScaleNics(Scenario& s, double factor) {
   s.cluster.nic.bandwidth = s.cluster.nic.bandwidth * factor;
-  network::CollectiveConstants& c = s.collectives;
-  c.network_send_receive.bandwidth = c.network_send_receive.bandwidth * factor;
-  c.domain_network_limit = c.domain_network_limit * factor;
+  network::ScaleNetworkLaws(factor, &s.collectives);
 }
 
 void ScaleNetworkLatency(Scenario& s, double factor) {
