@@ -15,12 +15,15 @@
 #include <utility>
 
 #include "schedules/ascii_timeline.h"
+#include "schedules/batched_calls.h"
+#include "schedules/call_by_call.h"
 #include "schedules/check.h"
 #include "schedules/draw_svg.h"
 #include "schedules/evaluate.h"
 #include "schedules/registry.h"
 #include "schedules/task_costs_text.h"
 #include "schedules/text.h"
+#include "sim/program/point_to_point.h"
 #include "sim/report/file_output.h"
 #include "sim/report/terminal.h"
 #include "sim/report/text_table.h"
@@ -249,6 +252,59 @@ std::string Number(double value) { return fmt::format("{:.6g}", value); }
 std::string Units(Duration time) { return Number(schedules::ToUnits(time)); }
 std::string Count(std::int32_t value) { return std::to_string(value); }
 
+// How an order fares where sends are not eager.
+struct OtherSends {
+  std::string posted_ahead;    // why it deadlocks; empty: it runs
+  std::string blocking;        // likewise
+  bool batched = false;        // the blocking calls are Megatron-LM's batches, else one per message
+  Duration blocking_makespan;  // where it runs
+};
+
+OtherSends TryOtherSends(const PipelineSchedule& schedule, const TaskCosts& costs) {
+  OtherSends sends;
+  sends.posted_ahead = program::OvertakingMessage(schedule);
+  const auto batches = schedules::MegatronBatchesOf(schedule, {});
+  sends.batched = batches.has_value();
+  const Result<Duration> makespan =
+      batches ? schedules::EvaluateBlocking(*batches, costs).map([](const auto& e) {
+        return e.makespan;
+      })
+              : schedules::EvaluateCallByCall(schedule, costs);
+  if (makespan) {
+    sends.blocking_makespan = *makespan;
+  } else {
+    sends.blocking = makespan.error().front().message;
+  }
+  return sends;
+}
+
+Json SendsJson(const OtherSends& sends) {
+  const auto reason = [](const std::string& why) {
+    return why.empty() ? Json(nullptr) : Json(why);
+  };
+  const bool runs = sends.blocking.empty();
+  return {{"assumed", "eager"},
+          {"posted_ahead",
+           {{"runs", sends.posted_ahead.empty()}, {"reason", reason(sends.posted_ahead)}}},
+          {"blocking",
+           {{"runs", runs},
+            {"calls", sends.batched ? "batched" : "one per message"},
+            {"makespan", runs ? Json(schedules::ToUnits(sends.blocking_makespan)) : Json(nullptr)},
+            {"reason", reason(sends.blocking)}}}};
+}
+
+std::string SendsText(const OtherSends& sends) {
+  std::string text =
+      "sends                 eager: a message leaves when its action ends; in other modes:\n"
+      "  posted ahead        ";
+  text += sends.posted_ahead.empty() ? "runs" : "deadlocks: " + sends.posted_ahead;
+  text += "\n  blocking            ";
+  if (!sends.blocking.empty()) return text + sends.blocking + "\n";
+  return text + fmt::format("runs {}, makespan {}\n",
+                            sends.batched ? "in Megatron-LM's batches" : "with a call per message",
+                            Units(sends.blocking_makespan));
+}
+
 Json CheckJson(const PipelineSchedule& schedule, const ScheduleEvaluation& result,
                const TaskCosts& costs) {
   Json idle = Json::array();
@@ -269,7 +325,8 @@ Json CheckJson(const PipelineSchedule& schedule, const ScheduleEvaluation& resul
           {"peak_activations", result.peak_activations},
           {"peak_activations_release_at_input_gradient",
            result.peak_activations_release_at_input_gradient},
-          {"messages", result.messages}};
+          {"messages", result.messages},
+          {"sends", SendsJson(TryOtherSends(schedule, costs))}};
 }
 
 std::string CheckCsv(const ScheduleEvaluation& result) {
@@ -286,17 +343,19 @@ std::string CheckCsv(const ScheduleEvaluation& result) {
 std::string CheckTable(const PipelineSchedule& schedule, const ScheduleEvaluation& result,
                        const TaskCosts& costs) {
   std::string text = fmt::format(
-      "{}: {} ranks, {} microbatches, {} chunk{} per rank; every action once, causal, no deadlock\n"
+      "{}: {} ranks, {} microbatches, {} chunk{} per rank; every action once, causal, no deadlock "
+      "with eager sends\n"
       "costs                 {}\n"
       "makespan              {}\n"
       "bubble of makespan    {:.2f} %  (idle over ranks x makespan)\n"
       "bubble of ideal       {:.2f} %  (idle over busy)\n"
       "bubble of span        {:.2f} %  (largest over ranks, inside the rank's own span)\n"
-      "messages              {}\n\n",
+      "messages              {}\n{}\n",
       schedule.name.empty() ? "order" : schedule.name, schedule.pipeline, schedule.microbatches,
       schedule.virtual_stages, schedule.virtual_stages == 1 ? "" : "s", ToString(costs),
       Units(result.makespan), 100 * result.bubble_of_makespan.value(),
-      100 * result.bubble_of_ideal.value(), 100 * result.bubble_of_span.value(), result.messages);
+      100 * result.bubble_of_ideal.value(), 100 * result.bubble_of_span.value(), result.messages,
+      SendsText(TryOtherSends(schedule, costs)));
   report::TextTable table({{"rank", report::Align::kRight},
                            {"idle inside span", report::Align::kRight},
                            {"peak activations", report::Align::kRight},

@@ -1,8 +1,11 @@
 #include "sim/program/point_to_point.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <tuple>
 
+#include "schedules/text.h"
 #include "sim/base/check.h"
 
 namespace quadrille::program {
@@ -88,6 +91,28 @@ std::vector<Channel> PlanChannels(const PipelineSchedule& schedule) {
     result.push_back({source, destination, backward, std::move(messages)});
   }
   return result;
+}
+
+std::string OvertakingMessage(const PipelineSchedule& schedule) {
+  for (const Channel& channel : PlanChannels(schedule)) {
+    const auto consumer = [&](const Message& message) {
+      const schedules::Slot& slot =
+          schedule.ranks[static_cast<std::size_t>(channel.destination)]
+                        [static_cast<std::size_t>(message.destination_slot)];
+      const bool first = (slot.first.kind != ActionKind::kForward) == channel.backward;
+      return ToString(first || !slot.second ? slot.first : *slot.second, schedule.slices > 1);
+    };
+    for (std::size_t k = 1; k < channel.messages.size(); ++k) {
+      const Message& sent_first = channel.messages[k - 1];
+      const Message& overtakes = channel.messages[k];
+      if (overtakes.destination_slot >= sent_first.destination_slot) continue;
+      return fmt::format(
+          "rank {0} runs {1} before {2} and waits for its input first, but rank {3} sends that of "
+          "{2} before that of {1}",
+          channel.destination, consumer(overtakes), consumer(sent_first), channel.source);
+    }
+  }
+  return "";
 }
 
 }  // namespace quadrille::program

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "schedules/pipeline_schedule.h"
@@ -38,5 +39,11 @@ struct Channel {
 // All channels, by (source, destination, direction). REQUIRES: a schedule that passes
 // CheckSchedule.
 [[nodiscard]] std::vector<Channel> PlanChannels(const schedules::PipelineSchedule& schedule);
+
+// Of a schedule in which a rank needs a message before another that its peer sends first: which, in
+// words. Empty when every rank consumes messages in the order in which each peer sends them. Such
+// an order runs with eager sends. Posted ahead it deadlocks: the receive of the message sent first
+// waits for the action before its consumer, and this one behind it for the other.
+[[nodiscard]] std::string OvertakingMessage(const schedules::PipelineSchedule& schedule);
 
 }  // namespace quadrille::program

@@ -12,6 +12,7 @@
 
 #include "schedules/registry.h"
 #include "sim/program/lowering.h"
+#include "sim/program/point_to_point.h"
 #include "sim/simulate/blocking_calls.h"
 #include "sim/simulate/chunk_fabric.h"
 #include "sim/simulate/fabric_loads.h"
@@ -146,6 +147,18 @@ class StepCompiler {
     Result<std::optional<schedules::LoweredSchedule>> calls =
         BlockingCalls(scenario_, step_.schedule);
     if (!calls) return tl::unexpected<Diagnostics>(calls.error());
+    if (scenario_.overlap.point_to_point == program::PointToPoint::kPostedAhead) {
+      const std::string overtaking = program::OvertakingMessage(step_.schedule);
+      if (!overtaking.empty()) {
+        return CannotRunError(
+            fmt::format(
+                "deadlock under overlap.p2p: posted-ahead, which takes a peer's messages in the "
+                "order "
+                "in which they are sent: {}; eager sends (overlap.p2p: eager) run the order",
+                overtaking),
+            scenario_.schedule.place);
+      }
+    }
     blocking_calls_ = std::move(*calls);
     LowerForClasses();
     return {};

@@ -57,6 +57,20 @@ TEST(PointToPoint, MessagesEqualThoseOfTheUnitCostEvaluation) {
   }
 }
 
+TEST(PointToPoint, BuiltInSchedulesTakeMessagesInTheOrderInWhichTheyAreSent) {
+  for (const PipelineSchedule& schedule : AllSchedules(4, 8)) {
+    EXPECT_EQ(OvertakingMessage(schedule), "") << schedule.name;
+  }
+}
+
+TEST(PointToPoint, ARankThatNeedsALaterMessageFirstIsNamedWithBoth) {
+  PipelineSchedule schedule = ScheduleOf("1f1b", 4, 8);
+  std::swap(schedule.ranks[2][0], schedule.ranks[2][1]);
+  EXPECT_EQ(OvertakingMessage(schedule),
+            "rank 2 runs F1.0 before F0.0 and waits for its input first, but rank 1 sends that of "
+            "F0.0 before that of F1.0");
+}
+
 // The action of `slot` that sends (or consumes) a message of `stage`.
 const Action* Find(const PipelineSchedule& schedule, std::int32_t rank, const Slot& slot,
                    bool backward, std::int32_t stage) {

@@ -105,6 +105,28 @@ TEST_F(SchedulesCommand, ChecksInThreeFormats) {
   EXPECT_NE(table.out.find("rank 1 ...F0 B0"), std::string::npos) << table.out;
 }
 
+TEST_F(SchedulesCommand, CheckSaysWhichSendsItAssumesAndWhatOthersWouldDo) {
+  const std::string own = Write("own.txt", Call("print 1f1b --pp 4 --microbatches 8 --header").out);
+  const Outcome batched = Call("check " + own);
+  EXPECT_NE(batched.out.find("no deadlock with eager sends"), std::string::npos) << batched.out;
+  EXPECT_NE(batched.out.find("posted ahead        runs\n"), std::string::npos) << batched.out;
+  EXPECT_NE(batched.out.find("blocking            runs in Megatron-LM's batches, makespan 33"),
+            std::string::npos)
+      << batched.out;
+  const std::string swapped = Write(
+      "swapped.txt", "# P=2 M=2 v=1 placement=loop\nF0.0 F1.0 B1.0 B0.0\nF1.0 F0.0 B1.0 B0.0\n");
+  const Outcome outcome = Call("check " + swapped + " --format json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto sends = nlohmann::json::parse(outcome.out)["sends"];
+  EXPECT_EQ(sends["assumed"], "eager");
+  EXPECT_EQ(sends["posted_ahead"]["runs"], false);
+  EXPECT_EQ(sends["posted_ahead"]["reason"],
+            "rank 1 runs F1.0 before F0.0 and waits for its input first, but rank 0 sends that of "
+            "F0.0 before that of F1.0");
+  EXPECT_EQ(sends["blocking"]["runs"], false);
+  EXPECT_EQ(sends["blocking"]["calls"], "one per message");
+}
+
 TEST_F(SchedulesCommand, AnInvalidOrderIsExitOneWithEveryReason) {
   const std::string path = Write("order.txt", "# P=2 M=1 v=1 placement=loop\nB0.0 F0.0\nF0.0\n");
   const Outcome outcome = Call("check " + path);
