@@ -169,7 +169,7 @@ Result<BlockingEvaluation> EvaluateBlocking(const LoweredSchedule& lowered,
   }
   Result<BlockingEvaluation> result = Replay(lowered, costs).Run();
   if (result && result->makespan == kEndOfTime) {
-    return Error("the step would last longer than 13 days, the range of simulated time");
+    return Error("the step would last longer than 13 days, the longest that is simulated");
   }
   return result;
 }

@@ -61,7 +61,7 @@ class CallReplay {
       makespan = std::max(makespan, ranks_[r].now);
     }
     if (makespan == kEndOfTime) {
-      return Error("the step would last longer than 13 days, the range of simulated time");
+      return Error("the step would last longer than 13 days, the longest that is simulated");
     }
     return makespan;
   }

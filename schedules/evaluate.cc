@@ -17,20 +17,24 @@
 
 #include "schedules/dependencies.h"
 #include "schedules/saturating_time.h"
+#include "sim/base/overlapped_steps.h"
 
 namespace quadrille::schedules {
 namespace {
 
 class Timing {
  public:
-  Timing(const PipelineSchedule& schedule, const TaskCosts& costs, ScheduleEvaluation& result)
+  // Ranks begin at `begins`, or all at 0 where it is empty.
+  Timing(const PipelineSchedule& schedule, const TaskCosts& costs,
+         const std::vector<Duration>& begins, ScheduleEvaluation& result)
       : schedule_(schedule),
         costs_(costs),
         index_(schedule),
         result_(result),
         forward_end_(index_.size()),
         backward_end_(index_.size()),
-        rank_end_(schedule.ranks.size()) {
+        rank_end_(begins) {
+    rank_end_.resize(schedule.ranks.size(), Duration(0));
     result_.times.resize(schedule.ranks.size());
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
       result_.times[r].resize(schedule.ranks[r].size());
@@ -206,13 +210,15 @@ Diagnostics CheckCosts(const TaskCosts& costs) {
   return problems;
 }
 
-Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
-                                            const TaskCosts& costs) {
+namespace {
+
+Result<ScheduleEvaluation> TimeActions(const PipelineSchedule& schedule, const TaskCosts& costs,
+                                       const std::vector<Duration>& begins) {
   if (Diagnostics problems = CheckCosts(costs); !problems.empty()) {
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
   ScheduleEvaluation result;
-  Timing timing(schedule, costs, result);
+  Timing timing(schedule, costs, begins, result);
   const auto stuck = OrderWalk(schedule, costs.pair_cost == PairCost::kSerial)
                          .Run([&](std::int32_t rank, std::size_t slot, int part) {
                            timing.Visit(rank, slot, part);
@@ -226,10 +232,33 @@ Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
   }
   for (const std::vector<SlotTime>& times : result.times) {
     if (times.empty() || times.back().end != kEndOfTime) continue;
-    return Error("the step would last longer than 13 days, the range of simulated time");
+    return Error("the step would last longer than 13 days, the longest that is simulated");
   }
-  Summarise(schedule, costs, result);
   return result;
+}
+
+}  // namespace
+
+Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
+                                            const TaskCosts& costs) {
+  Result<ScheduleEvaluation> result = TimeActions(schedule, costs, {});
+  if (result) Summarise(schedule, costs, *result);
+  return result;
+}
+
+Result<Duration> PeriodWithoutBarrier(const PipelineSchedule& schedule, const TaskCosts& costs) {
+  const auto step = [&](const std::vector<Duration>& begins) -> Result<std::vector<Duration>> {
+    const Result<ScheduleEvaluation> timed = TimeActions(schedule, costs, begins);
+    if (!timed) return tl::unexpected<Diagnostics>(timed.error());
+    std::vector<Duration> ends = begins;
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      if (!timed->times[r].empty()) ends[r] = timed->times[r].back().end;
+    }
+    return ends;
+  };
+  const Result<OverlappedSteps> steps = OverlapSteps(schedule.ranks.size(), step);
+  if (!steps) return tl::unexpected<Diagnostics>(steps.error());
+  return steps->period;
 }
 
 }  // namespace quadrille::schedules

@@ -46,4 +46,9 @@ struct ScheduleEvaluation {
 [[nodiscard]] Result<ScheduleEvaluation> EvaluateSchedule(const PipelineSchedule& schedule,
                                                           const TaskCosts& costs);
 
+// How long after one step the next is over on the same rank, when no barrier stands between steps
+// (OverlapSteps). Errors and requirements as EvaluateSchedule's.
+[[nodiscard]] Result<Duration> PeriodWithoutBarrier(const PipelineSchedule& schedule,
+                                                    const TaskCosts& costs);
+
 }  // namespace quadrille::schedules

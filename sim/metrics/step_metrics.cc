@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "sim/base/check.h"
@@ -52,8 +53,11 @@ Spans SpansOf(const program::RankProgram& program, const program::RankResult& ra
   return spans;
 }
 
-// From the begin of the first action of all ranks to the end of the last.
-Duration Makespan(const program::Program& program, const program::RunResult& result) {
+// Of each rank, the time that actions could fill: from the begin of the first action of all ranks
+// to the end of the last. Where steps overlap a rank's own step, but for the zeroing of gradients
+// before and what follows its last action.
+std::vector<Duration> Makespans(const program::Program& program, const program::RunResult& result) {
+  std::vector<Duration> own(program.ranks.size(), Duration(0));
   TimePoint first{Duration(std::numeric_limits<std::int64_t>::max())};
   TimePoint last{Duration(0)};
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
@@ -61,31 +65,38 @@ Duration Makespan(const program::Program& program, const program::RunResult& res
     if (!spans.any()) continue;
     first = std::min(first, spans.first);
     last = std::max(last, spans.last);
+    const program::RankResult& rank = result.ranks[r];
+    own[r] = result.step() - (rank.end - spans.last);
+    const std::vector<program::Segment>& segments =
+        program.programs[program.ranks[r].program].segments;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      if (segments[s].role != SegmentRole::kPrologue) continue;
+      own[r] -= rank.spans[s].end - rank.spans[s].begin;
+    }
   }
-  return std::max(Duration(0), last - first);
+  if (program.steps_overlap) return own;
+  return std::vector<Duration>(own.size(), std::max(Duration(0), last - first));
 }
 
 Ratio Share(double part, double whole) { return Ratio(whole > 0.0 ? part / whole : 0.0); }
 
 void ComputeBubble(const program::Program& program, const program::RunResult& result,
                    StepReport& report) {
-  const Duration makespan = Makespan(program, result);
+  const std::vector<Duration> makespans = Makespans(program, result);
   double idle = 0.0;
   double busy = 0.0;
-  double ranks = 0.0;
   double worst_span = 0.0;
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
     const Spans spans = SpansOf(program.programs[program.ranks[r].program], result.ranks[r]);
     const double weight = program.ranks[r].multiplicity;
-    idle += weight * ToSeconds(makespan - spans.inside);
+    idle += weight * ToSeconds(makespans[r] - spans.inside);
     busy += weight * ToSeconds(spans.inside);
-    ranks += weight;
     if (!spans.any()) continue;
     const Duration span = spans.last - spans.first;
     worst_span =
         std::max(worst_span, Share(ToSeconds(span - spans.inside), ToSeconds(span)).value());
   }
-  report.bubble.of_makespan = Share(idle, ranks * ToSeconds(makespan));
+  report.bubble.of_makespan = Share(idle, idle + busy);
   report.bubble.of_ideal = Share(idle, busy);
   report.bubble.of_span = Ratio(worst_span);
 }
@@ -118,12 +129,11 @@ void ComputeCommunication(const program::Program& program, const program::RunRes
       for (std::size_t lane = 1; lane < rank_program.lanes.size(); ++lane) {
         const LaneKind kind = rank_program.lanes[lane].kind;
         if (FamilyOf(kind) != family) continue;
+        // Each message is seen at both ends and counts where it is sent.
+        if (kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward) continue;
         const program::LaneAccount& account = result.ranks[r].lanes[lane];
         busy += ToSeconds(account.busy);
-        // Each message is seen at both ends; what a rank moves is what it sends.
-        const bool receives =
-            kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-        if (!receives) moved += static_cast<double>(account.bytes.value());
+        moved += static_cast<double>(account.bytes.value());
       }
       total.Add(busy, weight);
       bytes.Add(moved, weight);
@@ -144,16 +154,37 @@ void ComputeCommunication(const program::Program& program, const program::RunRes
   }
 }
 
-void ComputeStates(const program::Program& program, const program::RunResult& result,
-                   StepReport& report) {
+// The mean over `ranks` (indices into Program::ranks), exact where they agree.
+States MeanStates(const program::Program& program, const program::RunResult& result,
+                  const std::vector<std::size_t>& ranks) {
+  States states = result.ranks[ranks.front()].states;
   for (std::size_t state = 0; state < program::kRankStates; ++state) {
-    Weighted mean;
-    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-      mean.Add(static_cast<double>(result.ranks[r].states[state].count()),
-               program.ranks[r].multiplicity);
+    Weighted beyond;
+    for (std::size_t r : ranks) {
+      beyond.Add(static_cast<double>((result.ranks[r].states[state] - states[state]).count()),
+                 program.ranks[r].multiplicity);
     }
-    report.states[state] = FromPicoseconds(mean.mean());
+    states[state] += FromPicoseconds(beyond.mean());
   }
+  return states;
+}
+
+// Of ranks that differ, the one whose own work takes longest.
+std::optional<RankReport> SlowestRank(const program::Program& program,
+                                      const program::RunResult& result,
+                                      const std::vector<std::size_t>& ranks) {
+  const auto work = [&](std::size_t r) {
+    const States& states = result.ranks[r].states;
+    return states[static_cast<std::size_t>(RankState::kCompute)] +
+           states[static_cast<std::size_t>(RankState::kOptimizer)];
+  };
+  const auto by_work = [&](std::size_t a, std::size_t b) { return work(a) < work(b); };
+  const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end(), by_work);
+  if (work(*least) == work(*most)) return std::nullopt;
+  // The first of those that are equally slow.
+  const std::size_t slowest = *std::max_element(ranks.begin(), ranks.end(), by_work);
+  return RankReport{program.ranks[slowest].rank, program.ranks[slowest].multiplicity,
+                    result.ranks[slowest].states};
 }
 
 // The memory of the rank of a stage that needs most: with uneven experts they differ, and otherwise
@@ -176,20 +207,28 @@ MemoryTimeline FullestRank(const program::Program& program, const program::RunRe
 
 void ComputeStages(const program::Program& program, const program::RunResult& result,
                    const StepFacts& facts, StepReport& report) {
-  const Duration makespan = Makespan(program, result);
-  std::vector<bool> seen(program.programs.size(), false);
+  const std::vector<Duration> makespans = Makespans(program, result);
+  std::vector<std::vector<std::size_t>> ranks_of(program.programs.size());
   for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-    const std::uint32_t p = program.ranks[r].program;
-    if (seen[p]) continue;
-    seen[p] = true;
-    const Spans spans = SpansOf(program.programs[p], result.ranks[r]);
+    ranks_of[program.ranks[r].program].push_back(r);
+  }
+  for (std::size_t p = 0; p < ranks_of.size(); ++p) {
+    if (ranks_of[p].empty()) continue;
+    Weighted makespan;
+    Weighted inside;
+    for (std::size_t r : ranks_of[p]) {
+      makespan.Add(ToSeconds(makespans[r]), program.ranks[r].multiplicity);
+      inside.Add(ToSeconds(SpansOf(program.programs[p], result.ranks[r]).inside),
+                 program.ranks[r].multiplicity);
+    }
     StageReport stage;
     stage.pipeline_rank = static_cast<std::int32_t>(p);
     stage.layers = facts.stage_layers[p];
     stage.parameters = facts.stage_parameters[p];
-    stage.states = result.ranks[r].states;
-    stage.bubble = Share(ToSeconds(makespan - spans.inside), ToSeconds(makespan));
-    MemoryTimeline memory = FullestRank(program, result, facts, r);
+    stage.states = MeanStates(program, result, ranks_of[p]);
+    stage.slowest = SlowestRank(program, result, ranks_of[p]);
+    stage.bubble = Share(makespan.sum - inside.sum, makespan.sum);
+    MemoryTimeline memory = FullestRank(program, result, facts, ranks_of[p].front());
     stage.peak_memory = memory.peak;
     stage.peak_at = memory.peak_at;
     stage.peak_activations = memory.peak_activations;
@@ -270,7 +309,7 @@ Ratio DroppedShare(const StepReport& report) {
 StepReport ComputeStepReport(const program::Program& program, const program::RunResult& result,
                              const StepFacts& facts) {
   StepReport report;
-  report.step_time = result.end.time_since_epoch();
+  report.step_time = result.step();
   for (const program::RankResult& rank : result.ranks) {
     Duration sum{0};
     for (Duration state : rank.states) sum += state;
@@ -293,7 +332,9 @@ StepReport ComputeStepReport(const program::Program& program, const program::Run
   report.fingerprint = result.fingerprint;
   ComputeBubble(program, result, report);
   ComputeCommunication(program, result, report);
-  ComputeStates(program, result, report);
+  std::vector<std::size_t> all(program.ranks.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  report.states = MeanStates(program, result, all);
   ComputeStages(program, result, facts, report);
   ComputeWaterfall(program, result, facts.dropped_flops, report);
   return report;

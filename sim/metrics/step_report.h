@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/base/ids.h"
 #include "sim/base/time.h"
 #include "sim/base/units.h"
 #include "sim/metrics/critical_path_report.h"
@@ -20,13 +22,13 @@ namespace quadrille::metrics {
 
 // One family of communication, by the dimension of parallelism that causes it.
 struct CommunicationReport {
-  std::string name;              // tp, cp, ep, pp, dp
-  Duration total{0};             // transfers running, mean over ranks
-  Duration overlapped{0};        // of it, hidden behind other work
-  Duration exposed{0};           // the compute lane waited for it; mean over ranks
-  Duration exposed_max{0};       // on the worst rank
-  Bytes bytes;                   // bus-normalised, mean over ranks
-  BytesPerSecond bus_bandwidth;  // bytes over total
+  std::string name;         // tp, cp, ep, pp, dp
+  Duration total{0};        // transfers running, mean over ranks; a message counts at its sender
+  Duration overlapped{0};   // total beyond exposed
+  Duration exposed{0};      // the compute lane waited for it; mean over ranks
+  Duration exposed_max{0};  // on the worst rank
+  Bytes bytes;              // bus-normalised, mean over ranks
+  BytesPerSecond bus_bandwidth;  // bytes over total: at what rate transfers run
 };
 
 struct BubbleReport {
@@ -41,12 +43,22 @@ struct MemoryComponent {
   Bytes bytes;
 };
 
+using States = std::array<Duration, program::kRankStates>;
+
+// Where the time of one rank of a stage goes.
+struct RankReport {
+  RankId rank;
+  std::int32_t alike = 1;  // ranks that cannot differ from it, itself among them
+  States states{};         // sum to the step
+};
+
 struct StageReport {
   std::int32_t pipeline_rank = 0;
   std::string layers;  // "16 decoder layers, embedding"
-  // Of the stage's first simulated rank; they sum to the step.
-  std::array<Duration, program::kRankStates> states{};
-  Ratio bubble;  // idle outside actions over the pipeline's makespan
+  States states{};     // mean over the stage's ranks; sum to the step but for rounding
+  // Where its ranks differ: the one that works longest (compute and optimizer).
+  std::optional<RankReport> slowest;
+  Ratio bubble;  // idle outside actions over the pipeline's makespan, of all its ranks
   Bytes peak_memory;
   TimePoint peak_at;
   std::vector<MemoryComponent> components;  // at the peak, largest first
@@ -81,7 +93,7 @@ struct StepReport {
   Ratio hfu;  // executed FLOPs, recomputation included
   BubbleReport bubble;
   std::vector<CommunicationReport> communication;
-  std::array<Duration, program::kRankStates> states{};  // mean over ranks
+  States states{};  // mean over ranks
   std::vector<StageReport> stages;
   std::vector<MemoryCurve> memory_curves;
   std::vector<WaterfallStep> waterfall;

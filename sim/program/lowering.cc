@@ -215,6 +215,7 @@ const model::PieceParameters& PieceCache::Parameters(model::Piece piece) {
 Program Lower(const LoweringInput& input) {
   Program program;
   program.world_size = input.ranks.world_size();
+  program.steps_overlap = input.optimizer.post_validation && !input.execution.forward_only;
   PieceCache pieces(input.model, input.execution);
   ShapeTable shapes(program.shapes);
   const std::vector<Channel> channels = PlanChannels(input.schedule);

@@ -210,6 +210,8 @@ struct Program {
   std::vector<network::GroupPlacement> placements;
   std::vector<network::TransferShape> shapes;
   std::int32_t world_size = 1;
+  // Nothing joins the ranks at the end of a step: each begins the next when its own part is over.
+  bool steps_overlap = false;
 };
 
 // The invariants above; every violation found, in words. An empty list is the only acceptable

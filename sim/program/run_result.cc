@@ -1,5 +1,7 @@
 #include "sim/program/run_result.h"
 
+#include <algorithm>
+
 namespace quadrille::program {
 
 std::string_view NameOf(RankState state) {
@@ -18,6 +20,12 @@ std::string_view NameOf(RankState state) {
                                                                        "host launch",
                                                                        "other"};
   return kNames[static_cast<std::size_t>(state)];
+}
+
+Duration RunResult::step() const {
+  Duration longest{0};
+  for (const RankResult& rank : ranks) longest = std::max(longest, rank.end - rank.begin);
+  return longest;
 }
 
 }  // namespace quadrille::program

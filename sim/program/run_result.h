@@ -48,20 +48,25 @@ struct LaneAccount {
 
 struct RankResult {
   std::array<Duration, kRankStates> states{};
-  TimePoint end;  // of its last operation
+  TimePoint begin;  // 0, unless steps overlap: when its part of the step before was over
+  TimePoint end;    // of its last operation
   std::vector<LaneAccount> lanes;
   std::vector<ActionSpan> spans;  // by segment of its program
   FlopCount flops;
 };
 
 struct RunResult {
-  TimePoint end;                  // of the step
+  TimePoint end;                  // of the last rank
   std::vector<RankResult> ranks;  // by Program::ranks
   std::uint64_t fingerprint = 0;
   std::int64_t operations = 0;  // completed instructions that take part on a lane
   std::int64_t events = 0;      // popped from the queue
   std::int64_t solves = 0;      // of shared links
   OperationTimes times;         // when asked for, else empty
+
+  // How long the step takes: from the begin of the rank that takes longest to its end. Where steps
+  // overlap that is the time from the end of one on a rank to the end of the next.
+  [[nodiscard]] Duration step() const;
 };
 
 struct OpRecord {

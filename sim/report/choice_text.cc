@@ -225,12 +225,13 @@ std::string SwitchesText(const RunDescription& run) {
                  ? "per layer"
                  : fmt::format("by look-ahead over {} chunks", run.overlap.fsdp_active_chunks);
   }
-  const bool barrier = run.optimizer.gradient_norm && !run.optimizer.post_validation;
+  const std::string_view barrier = run.optimizer.post_validation ? "no barrier between steps"
+                                   : run.optimizer.gradient_norm ? "barrier before the optimizer"
+                                                                 : "optimizer without a barrier";
   return fmt::format(
       "{}; fused pairs {}; activations released at I and W; layers {}; data-parallel collectives "
       "launched {}",
-      barrier ? "barrier before the optimizer" : "optimizer without a barrier", PairText(run),
-      LayoutText(run.layout), launch);
+      barrier, PairText(run), LayoutText(run.layout), launch);
 }
 
 std::string PeakText(const RunDescription& run, FlopsPerSecond peak) {

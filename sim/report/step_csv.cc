@@ -77,6 +77,14 @@ void AddStages(const metrics::StepReport& report, Rows& rows) {
     for (std::size_t s = 0; s < stage.states.size(); ++s) {
       rows.Time("states", row, KeyOf(static_cast<program::RankState>(s)), stage.states[s]);
     }
+    if (stage.slowest) {
+      rows.Text("stages", row, "slowest_rank", fmt::format("{}", stage.slowest->rank.value()));
+      const std::string rank = fmt::format("{} rank {}", row, stage.slowest->rank.value());
+      for (std::size_t s = 0; s < stage.slowest->states.size(); ++s) {
+        rows.Time("states", rank, KeyOf(static_cast<program::RankState>(s)),
+                  stage.slowest->states[s]);
+      }
+    }
     rows.Integer("memory", row, "peak", stage.peak_memory.value(), "bytes");
     rows.Time("memory", row, "peak_at", stage.peak_at.time_since_epoch());
     for (const metrics::MemoryComponent& component : stage.components) {

@@ -28,6 +28,13 @@ Json StatesJson(const std::array<Duration, program::kRankStates>& states) {
   return json;
 }
 
+Json SlowestJson(const std::optional<metrics::RankReport>& slowest) {
+  if (!slowest) return nullptr;
+  return {{"rank", slowest->rank.value()},
+          {"alike", slowest->alike},
+          {"states_s", StatesJson(slowest->states)}};
+}
+
 Json ComponentsJson(const std::vector<metrics::MemoryComponent>& components) {
   Json json = Json::object();
   for (const metrics::MemoryComponent& component : components) {
@@ -69,6 +76,7 @@ Json StagesJson(const StepReport& report) {
                     {"layers", stage.layers},
                     {"parameters_per_gpu", stage.parameters.value()},
                     {"states_s", StatesJson(stage.states)},
+                    {"slowest_rank", SlowestJson(stage.slowest)},
                     {"bubble_of_makespan", stage.bubble.value()},
                     {"peak_memory_bytes", stage.peak_memory.value()},
                     {"peak_memory_at_s", Seconds(stage.peak_at.time_since_epoch())},

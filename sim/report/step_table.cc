@@ -141,7 +141,10 @@ std::string RenderCommunication(const StepReport& report, const TableStyle& styl
                   RateText(kind.bus_bandwidth)});
   }
   if (table.empty()) return Heading("Communication", "none", style);
-  return Heading("Communication", "per GPU, mean over ranks; bytes are bus-normalised", style) +
+  return Heading("Communication",
+                 "per GPU, mean over ranks; bytes are bus-normalised, messages count where they "
+                 "are sent",
+                 style) +
          table.Render(style);
 }
 
@@ -149,6 +152,15 @@ std::string RenderCommunication(const StepReport& report, const TableStyle& styl
 int DecimalsFor(Duration step) {
   const double seconds = ToSeconds(step);
   return seconds >= 100.0 ? 2 : seconds >= 1.0 ? 3 : seconds >= 0.01 ? 5 : 8;
+}
+
+// Whether a rank's state differs from its stage's mean by a thousandth of the step.
+bool Tells(const metrics::RankReport& rank, const metrics::StageReport& stage, Duration step) {
+  for (std::size_t s = 0; s < kRankStates; ++s) {
+    const Duration apart = rank.states[s] - stage.states[s];
+    if (std::max(apart, -apart) * 1000 >= step) return true;
+  }
+  return false;
 }
 
 std::string RenderStates(const StepReport& report, const TableStyle& style) {
@@ -167,8 +179,7 @@ std::string RenderStates(const StepReport& report, const TableStyle& style) {
   for (std::size_t s : shown) columns.push_back({kStateTitles[s], Align::kRight});
   columns.push_back({"sum", Align::kRight});
   TextTable table(columns);
-  const auto row_of = [&](const std::string& label,
-                          const std::array<Duration, kRankStates>& states) {
+  const auto row_of = [&](const std::string& label, const metrics::States& states) {
     std::vector<Cell> row = {label};
     Duration sum{0};
     for (Duration state : states) sum += state;
@@ -176,8 +187,13 @@ std::string RenderStates(const StepReport& report, const TableStyle& style) {
     row.emplace_back(SecondsText(sum, decimals));
     return row;
   };
+  bool slowest = false;
   for (const metrics::StageReport& stage : report.stages) {
     table.AddRow(row_of(fmt::format("{}", stage.pipeline_rank), stage.states));
+    if (!stage.slowest || !Tells(*stage.slowest, stage, report.step_time)) continue;
+    slowest = true;
+    table.AddRow(
+        row_of(fmt::format("  rank {}", stage.slowest->rank.value()), stage.slowest->states));
   }
   table.AddRule();
   table.AddRow(row_of("mean", report.states));
@@ -189,9 +205,11 @@ std::string RenderStates(const StepReport& report, const TableStyle& style) {
   }
   shares.emplace_back("");
   table.AddRow(shares);
+  const std::string_view rows =
+      "seconds per GPU, mean over a stage's ranks; a rank is in one state at a time, so each row "
+      "sums to the step";
   return Heading("Where the time goes",
-                 "seconds per GPU; a rank is in one state at a time, so each row sums to the step",
-                 style) +
+                 std::string(rows) + (slowest ? "; below a stage its slowest rank" : ""), style) +
          table.Render(style);
 }
 

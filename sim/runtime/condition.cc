@@ -8,10 +8,6 @@
 namespace quadrille::runtime {
 namespace {
 
-// A GPU never runs below this share of its speed, however far the tail of a drawn distribution
-// goes. A guess.
-constexpr double kSlowest = 0.1;
-
 // Nor do experts that nobody likes get less than this share of the mean. A guess: routers are
 // balanced, and a drawn load below zero has to end somewhere.
 constexpr double kLeastExpertLoad = 0.05;
@@ -126,7 +122,7 @@ void Apply(const Perturbation& perturbation, RankId rank, std::uint64_t seed,
     case PerturbationKind::kGpuSpeed: condition.speed *= factor; break;
     case PerturbationKind::kGpuSpeedSpread: {
       const double draw = Normal(Hash(seed, perturbation.seed, rank.value()));
-      condition.speed *= std::max(kSlowest, 1.0 + perturbation.sigma.value() * draw);
+      condition.speed *= std::max(kSlowestPace, 1.0 + perturbation.sigma.value() * draw);
       break;
     }
     case PerturbationKind::kKernelJitter:

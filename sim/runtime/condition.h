@@ -13,6 +13,11 @@
 
 namespace quadrille::runtime {
 
+// No kernel runs below this share of its speed, neither by the tail of a drawn distribution nor
+// beside transfers that hold more SMs or memory bandwidth than there are. A guess: without a floor
+// such a kernel would never end.
+inline constexpr double kSlowestPace = 0.1;
+
 // What one rank suffers. Factors multiply speed or bandwidth: 1 is nominal.
 struct RankCondition {
   double speed = 1.0;

@@ -57,7 +57,7 @@ class Walk {
  public:
   Walk(const program::Program& program, const Machine& machine, const RunOptions& options,
        const program::RunResult& result)
-      : program_(program), machine_(machine), times_(result.times) {
+      : program_(program), machine_(machine), result_(result), times_(result.times) {
     IndexRuns();
     if (options.perturbations.empty()) return;
     for (const program::SimulatedRank& rank : program.ranks) {
@@ -68,15 +68,22 @@ class Walk {
   }
 
   program::CriticalPath Follow() {
-    std::optional<Node> node = LastOperation();
-    while (node) node = Visit(*node);
-    std::reverse(path_.begin(), path_.end());
+    std::optional<std::uint32_t> end = SlowestRank();
+    // The chain may come from another rank's step before this one, and so what bounds that.
+    for (std::size_t chains = 1; end; ++chains) {
+      const std::uint32_t begin = FollowFrom(*end);
+      if (begin == *end || !program_.steps_overlap || chains == program_.ranks.size()) break;
+      end = begin;
+    }
+    if (end && program_.steps_overlap) KeepOneStep(result_.ranks[*end].end - result_.step());
     return std::move(path_);
   }
 
  private:
   void IndexRuns();
-  [[nodiscard]] std::optional<Node> LastOperation() const;
+  [[nodiscard]] std::optional<std::uint32_t> SlowestRank() const;
+  std::uint32_t FollowFrom(std::uint32_t rank);
+  void KeepOneStep(TimePoint begin);
   [[nodiscard]] const program::RankProgram& ProgramOf(std::uint32_t rank) const {
     return program_.programs[program_.ranks[rank].program];
   }
@@ -92,6 +99,7 @@ class Walk {
 
   const program::Program& program_;
   const Machine& machine_;
+  const program::RunResult& result_;
   const program::OperationTimes& times_;
   // By rank, where there are perturbations; of groups as they are met.
   std::vector<RankCondition> conditions_;
@@ -99,6 +107,7 @@ class Walk {
   std::vector<std::vector<Duration>> launch_delays_;  // by rank, where launches are late
   // By program and lane: completions of the lane before each of its runs.
   std::vector<std::vector<std::vector<std::int32_t>>> run_begins_;
+  std::uint32_t begin_rank_ = 0;  // of the operation visited last: where a chain ends, whose begin
   program::CriticalPath path_;
 };
 
@@ -116,19 +125,48 @@ void Walk::IndexRuns() {
   }
 }
 
-// The step ends with the last compute operation of the latest rank.
-std::optional<Node> Walk::LastOperation() const {
-  std::optional<Node> last;
-  TimePoint end;
+// The step ends with the last compute operation of the rank that takes longest.
+std::optional<std::uint32_t> Walk::SlowestRank() const {
+  std::optional<std::uint32_t> slowest;
+  Duration longest{0};
   for (std::uint32_t rank = 0; rank < program_.ranks.size(); ++rank) {
-    const std::int32_t total = ProgramOf(rank).lane_totals[kComputeLane];
-    if (total == 0) continue;
-    const TimePoint at = times_.At(rank, kComputeLane, total - 1).end;
-    if (last && at <= end) continue;
-    end = at;
-    last = Node{rank, kComputeLane, total - 1};
+    if (ProgramOf(rank).lane_totals[kComputeLane] == 0) continue;
+    const Duration span = result_.ranks[rank].end - result_.ranks[rank].begin;
+    if (slowest && span <= longest) continue;
+    longest = span;
+    slowest = rank;
   }
-  return last;
+  return slowest;
+}
+
+// The chain that ends with a rank's step; returns the rank whose begin it starts from.
+std::uint32_t Walk::FollowFrom(std::uint32_t rank) {
+  path_.clear();
+  std::optional<Node> node =
+      Node{rank, kComputeLane, ProgramOf(rank).lane_totals[kComputeLane] - 1};
+  while (node) node = Visit(*node);
+  std::reverse(path_.begin(), path_.end());
+  return begin_rank_;
+}
+
+// Where ranks bound each other over several steps, a chain is longer or shorter than one of them.
+void Walk::KeepOneStep(TimePoint begin) {
+  while (!path_.empty() && path_.front().end <= begin) path_.erase(path_.begin());
+  if (path_.empty()) return;
+  PathStep& first = path_.front();
+  if (first.start > begin) {
+    PathStep gap = first;
+    gap.kind = PathKind::kWaiting;
+    gap.start = begin;
+    gap.end = first.start;
+    gap.alone = gap.end - gap.start;
+    gap.latency = Duration(0);
+    path_.insert(path_.begin(), gap);
+    return;
+  }
+  first.start = begin;
+  first.alone = std::min(first.alone, first.end - first.start);
+  first.latency = std::min(first.latency, first.alone);
 }
 
 Place Walk::PlaceOf(const Node& node) const {
@@ -148,6 +186,7 @@ Place Walk::PlaceOf(const Node& node) const {
 
 Binding Walk::BindingOf(const Node& node, const Place& place) const {
   Binding binding;
+  binding.ready = result_.ranks[node.rank].begin;
   const auto need = [&](LaneIndex lane, std::int32_t count) {
     if (count <= 0) return;
     const TimePoint end = times_.At(node.rank, lane, count - 1).end;
@@ -212,7 +251,7 @@ TimePoint Walk::LaunchOf(const Node& node, const Place& place) const {
   };
   const Duration own = launch(place.segment) + place.instruction->launch_offset;
   const std::optional<Node> origin = HostOrigin(node, place);
-  if (!origin) return TimePoint(own);
+  if (!origin) return result_.ranks[node.rank].begin + own;
   return times_.At(origin->rank, origin->lane, origin->position).end +
          (own - launch(PlaceOf(*origin).segment));
 }
@@ -295,6 +334,7 @@ std::optional<Node> Walk::Visit(Node node) {
     node = LastMember(node, start);
     place = PlaceOf(node);
   }
+  begin_rank_ = node.rank;
   const Binding binding = BindingOf(node, place);
   if (binding.ready == start) return binding.node;
   QUADRILLE_CHECK(binding.ready < start, "an operation started at {} ps, before {} ps of its needs",
@@ -306,8 +346,8 @@ std::optional<Node> Walk::Visit(Node node) {
   }
   // Everything was there, so the host came late.
   const std::optional<Node> origin = HostOrigin(node, place);
-  const TimePoint from =
-      origin ? times_.At(origin->rank, origin->lane, origin->position).end : TimePoint();
+  const TimePoint from = origin ? times_.At(origin->rank, origin->lane, origin->position).end
+                                : result_.ranks[node.rank].begin;
   AddGap(PathKind::kHost, node, place, from, start);
   return origin;
 }

@@ -116,12 +116,14 @@ struct Fault {
 
 class Executor {
  public:
-  Executor(const program::Program& program, const Machine& machine, const RunOptions& options);
+  // Ranks begin at `begins`, or all at 0 where it is empty.
+  Executor(const program::Program& program, const Machine& machine, const RunOptions& options,
+           const std::vector<Duration>& begins);
   Result<program::RunResult> Run();
 
  private:
   // ---- set-up ----
-  void PrepareRanks();
+  void PrepareRanks(const std::vector<Duration>& begins);
   void PrepareGroups();
   void PrepareNetwork();
   void DescribeFlows(const std::vector<BytesPerSecond>& capacities,
@@ -138,6 +140,7 @@ class Executor {
   LaneState& LaneAt(std::uint32_t rank, program::LaneIndex lane) {
     return lanes_[ranks_[rank].first_lane + lane];
   }
+  void BeginLane(std::uint32_t rank, program::LaneIndex lane);
   bool EnterNextRun(std::uint32_t rank, LaneState& lane);
   bool Blocked(std::uint32_t rank, program::LaneIndex index, LaneState& lane,
                const program::Instruction& instruction);

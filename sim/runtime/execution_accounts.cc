@@ -168,12 +168,13 @@ void Executor::Conclude() {
     result_.ranks[r].end = ranks_[r].idle_since;
     result_.end = std::max(result_.end, ranks_[r].idle_since);
   }
+  const Duration step = result_.step();
   for (program::RankResult& rank : result_.ranks) {
-    rank.states[static_cast<std::size_t>(RankState::kOther)] += result_.end - rank.end;
+    rank.states[static_cast<std::size_t>(RankState::kOther)] += step - (rank.end - rank.begin);
     Duration sum{0};
     for (Duration state : rank.states) sum += state;
-    QUADRILLE_CHECK(sum == result_.end.time_since_epoch(), "states sum to {} ps, the step is {} ps",
-                    sum.count(), result_.end.time_since_epoch().count());
+    QUADRILLE_CHECK(sum == step, "states sum to {} ps, the step is {} ps", sum.count(),
+                    step.count());
   }
   result_.fingerprint = fingerprint_.value();
 }

@@ -46,10 +46,10 @@ BytesPerSecond FastestTransfer(const program::Program& program,
 }
 
 Executor::Executor(const program::Program& program, const Machine& machine,
-                   const RunOptions& options)
+                   const RunOptions& options, const std::vector<Duration>& begins)
     : program_(program), machine_(machine), options_(options) {
   if (options.shuffle_ties != 0) tie_mask_ = static_cast<std::uint32_t>(Mix(options.shuffle_ties));
-  PrepareRanks();
+  PrepareRanks(begins);
   PrepareGroups();
   const network::Fidelity fidelity = machine_.network.fidelity;
   has_ports_ = fidelity == network::Fidelity::kEndpoint || fidelity == network::Fidelity::kFlow;
@@ -58,7 +58,7 @@ Executor::Executor(const program::Program& program, const Machine& machine,
   PrepareNetwork();
 }
 
-void Executor::PrepareRanks() {
+void Executor::PrepareRanks(const std::vector<Duration>& begins) {
   total_operations_ = program::CountOperations(program_);
   ranks_.resize(program_.ranks.size());
   result_.ranks.resize(program_.ranks.size());
@@ -68,6 +68,11 @@ void Executor::PrepareRanks() {
     const program::SimulatedRank& simulated = program_.ranks[r];
     run.program = &program_.programs[simulated.program];
     run.first_lane = static_cast<std::uint32_t>(lanes_.size());
+    if (!begins.empty()) {
+      result_.ranks[r].begin = TimePoint(begins[r]);
+      run.idle_since = result_.ranks[r].begin;
+      run.host_shift = begins[r];
+    }
     conditions_.push_back(ConditionOf(simulated.rank, options_.perturbations, options_.seed));
     run.nominal = conditions_.back().nominal();
     result_.ranks[r].lanes.resize(run.program->lanes.size());

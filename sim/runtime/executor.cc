@@ -7,6 +7,7 @@
 
 #include "sim/base/check.h"
 #include "sim/runtime/execution.h"
+#include "sim/runtime/overlapped_run.h"
 
 namespace quadrille::runtime {
 namespace {
@@ -24,7 +25,6 @@ using program::Segment;
 using program::SegmentRole;
 using schedules::ActionKind;
 
-constexpr double kSlowestRate = 0.1;
 constexpr std::int64_t kProgressInterval = 1 << 18;
 
 }  // namespace
@@ -143,7 +143,7 @@ Result<program::RunResult> Executor::Run() {
     const auto lanes = static_cast<LaneIndex>(ranks_[rank].program->lanes.size());
     for (LaneIndex lane = 0; lane < lanes; ++lane) {
       if (LaneAt(rank, lane).status == Status::kBlocked && LaneAt(rank, lane).next == nullptr) {
-        Advance(rank, lane);
+        BeginLane(rank, lane);
       }
     }
   }
@@ -157,6 +157,14 @@ Result<program::RunResult> Executor::Run() {
 }
 
 // ---- lanes ----
+
+void Executor::BeginLane(std::uint32_t rank, LaneIndex lane) {
+  const TimePoint begin = result_.ranks[rank].begin;
+  if (begin == now_) return Advance(rank, lane);
+  const auto entity =
+      static_cast<std::uint32_t>(ranks_.size() + groups_.size()) + ranks_[rank].first_lane + lane;
+  Push(Phase::kStart, entity, begin, 0);
+}
 
 bool Executor::EnterNextRun(std::uint32_t rank, LaneState& lane) {
   const program::RankProgram& rank_program = *ranks_[rank].program;
@@ -288,13 +296,13 @@ double Executor::RateOf(std::uint32_t rank) const {
   if (run.held_multiprocessors == 0) return pace;
   if (run.kernel->memory_bound) {
     const double left = 1.0 - run.held_memory / machine_.memory_bandwidth.value();
-    return pace * std::max(kSlowestRate, left);
+    return pace * std::max(kSlowestPace, left);
   }
   // Communication takes the SMs that the kernel leaves free first.
   const std::int32_t margin = machine_.multiprocessor_margin;
   const std::int32_t taken = std::max(0, run.held_multiprocessors - margin);
   const double left = 1.0 - static_cast<double>(taken) / (machine_.multiprocessors - margin);
-  return pace * std::max(kSlowestRate, left);
+  return pace * std::max(kSlowestPace, left);
 }
 
 void Executor::StartKernel(std::uint32_t rank, LaneState& lane, const Instruction& instruction) {
@@ -477,7 +485,10 @@ void Executor::FinishTransfer(std::uint32_t g) {
 
 Result<program::RunResult> Execute(const program::Program& program, const Machine& machine,
                                    const RunOptions& options) {
-  return Executor(program, machine, options).Run();
+  return RunSteps(program, options,
+                  [&](const RunOptions& run, const std::vector<Duration>& begins) {
+                    return Executor(program, machine, run, begins).Run();
+                  });
 }
 
 std::vector<network::TransferCost> PriceTransfers(const program::Program& program,

@@ -91,8 +91,8 @@ struct RunOptions {
   std::function<void(Ratio)> progress;
 };
 
-// A step that is not over by then is given up: 26 days, beyond which sums of times may overflow.
-inline constexpr Duration kLongestStep{std::int64_t{1} << 61};
+// A step that is not over by then is given up: one that lasts as long as kUnending.
+inline constexpr Duration kLongestStep = kUnending - Duration(1);
 
 // Runs `program` once. An error is a deadlock, with its diagnosis, or a step of no reasonable
 // length.

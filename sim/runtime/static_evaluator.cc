@@ -26,6 +26,7 @@
 #include <bit>
 #include <utility>
 
+#include "sim/runtime/overlapped_run.h"
 #include "sim/runtime/sweep.h"
 
 namespace quadrille::runtime {
@@ -55,7 +56,9 @@ program::RunResult Sweep::Conclude() {
     const Lane& compute = LaneAt(column, program::kComputeLane);
     for (std::uint32_t s = 0; s < column.width && compute.done > 0; ++s) {
       const TimePoint end(Duration(Row(compute, compute.done - 1)[s]));
-      result_.ranks[slots_[column.first_slot + s].rank].end = end;
+      const Slot& slot = slots_[column.first_slot + s];
+      result_.ranks[slot.rank].begin = TimePoint(Duration(slot.begin));
+      result_.ranks[slot.rank].end = end;
       result_.end = std::max(result_.end, end);
     }
   }
@@ -121,7 +124,8 @@ std::int64_t* Sweep::Start(const Lane& lane) {
     std::copy_n(Row(lane, lane.done - 1), width, starts);
     Release(lane, lane.done - 1);
   } else {
-    std::fill_n(starts, width, 0);
+    const Slot* slots = slots_.data() + columns_[lane.column].first_slot;
+    for (std::uint32_t s = 0; s < width; ++s) starts[s] = slots[s].begin;
   }
   for (const auto& [other, completion] : awaited_) {
     const std::int64_t* row = Row(*other, completion);
@@ -313,6 +317,23 @@ void Sweep::WakeWaiters(Lane& lane) {
   }
 }
 
+namespace {
+
+Result<program::RunResult> SweepOnce(const program::Program& program, const Machine& machine,
+                                     const RunOptions& options,
+                                     const std::vector<Duration>& begins) {
+  for (const Columns columns : {Columns::kPerProgram, Columns::kPerRank}) {
+    Sweep sweep(program, machine, options, begins, columns);
+    if (sweep.Run()) return sweep.Conclude();
+    if (sweep.too_long()) {
+      return Error("the step takes too long for any run; the executor names what does");
+    }
+  }
+  return Error("deadlock: the program cannot finish; the executor names the blocked lanes");
+}
+
+}  // namespace
+
 Result<program::RunResult> EvaluateStatic(const program::Program& program, const Machine& machine,
                                           const RunOptions& options) {
   for (const Perturbation& perturbation : options.perturbations) {
@@ -321,14 +342,10 @@ Result<program::RunResult> EvaluateStatic(const program::Program& program, const
         "a perturbation with a window needs the event-driven executor: the sweep knows "
         "durations only beforehand");
   }
-  for (const Columns columns : {Columns::kPerProgram, Columns::kPerRank}) {
-    Sweep sweep(program, machine, options, columns);
-    if (sweep.Run()) return sweep.Conclude();
-    if (sweep.too_long()) {
-      return Error("the step takes too long for any run; the executor names what does");
-    }
-  }
-  return Error("deadlock: the program cannot finish; the executor names the blocked lanes");
+  return RunSteps(program, options,
+                  [&](const RunOptions& run, const std::vector<Duration>& begins) {
+                    return SweepOnce(program, machine, run, begins);
+                  });
 }
 
 }  // namespace quadrille::runtime

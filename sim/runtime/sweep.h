@@ -22,8 +22,9 @@ enum class Columns : std::uint8_t { kPerProgram, kPerRank };
 
 class Sweep {
  public:
+  // Ranks begin at `begins`, or all at 0 where it is empty.
   Sweep(const program::Program& program, const Machine& machine, const RunOptions& options,
-        Columns columns);
+        const std::vector<Duration>& begins, Columns columns);
 
   // Sweeps all lanes; whether each came to its end, within kLongestStep.
   bool Run();
@@ -87,6 +88,7 @@ class Sweep {
   struct Slot {
     std::uint32_t rank = 0;    // into Program::ranks
     std::uint32_t entity = 0;  // its first lane in a run of all ranks, for the fingerprint
+    std::int64_t begin = 0;
     std::int64_t host_shift = 0;
     RankCondition condition;
     std::vector<Duration> launch_delays{};  // by segment; empty without launch jitter
@@ -104,7 +106,7 @@ class Sweep {
   };
 
   // ---- set-up (sweep_setup.cc) ----
-  void PrepareColumns(Columns columns);
+  void PrepareColumns(const std::vector<Duration>& begins, Columns columns);
   void PrepareLanes();
   void PrepareRows(Column& column);
   void CountWaits(const Column& column);

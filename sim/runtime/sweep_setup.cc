@@ -30,14 +30,14 @@ class LaneSets {
 }  // namespace
 
 Sweep::Sweep(const program::Program& program, const Machine& machine, const RunOptions& options,
-             Columns columns)
+             const std::vector<Duration>& begins, Columns columns)
     : program_(program), machine_(machine), options_(options) {
-  PrepareColumns(columns);
+  PrepareColumns(begins, columns);
   PrepareLanes();
   PrepareMeetings();
 }
 
-void Sweep::PrepareColumns(Columns columns) {
+void Sweep::PrepareColumns(const std::vector<Duration>& begins, Columns columns) {
   const std::size_t ranks = program_.ranks.size();
   std::vector<std::uint32_t> order(ranks);
   std::iota(order.begin(), order.end(), 0u);
@@ -62,8 +62,9 @@ void Sweep::PrepareColumns(Columns columns) {
     }
     const RankCondition condition =
         ConditionOf(program_.ranks[r].rank, options_.perturbations, options_.seed);
-    slots_.push_back(
-        {r, entities[r], 0, condition, LaunchDelays(*body, condition, program_.ranks[r].rank)});
+    const std::int64_t begin = begins.empty() ? 0 : begins[r].count();
+    slots_.push_back({r, entities[r], begin, begin, condition,
+                      LaunchDelays(*body, condition, program_.ranks[r].rank)});
     launches_bind_ = launches_bind_ || !slots_.back().launch_delays.empty();
     ++columns_.back().width;
     columns_.back().nominal = columns_.back().nominal && condition.nominal();

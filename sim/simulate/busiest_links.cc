@@ -100,7 +100,7 @@ void Keep(const metrics::LinkUse& candidate, std::vector<metrics::LinkUse>* link
 std::vector<metrics::LinkUse> BusiestLinks(const program::Program& program,
                                            const runtime::Machine& machine,
                                            const program::RunResult& result) {
-  const Duration step = result.end.time_since_epoch();
+  const Duration step = result.step();
   std::vector<metrics::LinkUse> links;
   LaneTraffic traffic(program, machine);
   for (const program::SimulatedRank& rank : program.ranks) {

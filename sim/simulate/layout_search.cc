@@ -13,8 +13,11 @@ namespace {
 
 using scenario::Scenario;
 
+// How far the search goes where the call does not say, guesses all three: a rank of a context group
+// keeps a sequence worth splitting, and microbatches and chunks stay within what published runs
+// use.
 constexpr std::int32_t kFewestTokensPerRank = 4096;
-constexpr std::int32_t kMostSequences = 4;
+constexpr std::int32_t kMostSequences = 4;  // of a microbatch
 constexpr std::int32_t kMostVirtualStages = 16;
 
 struct Layout {

@@ -73,7 +73,7 @@ Result<std::vector<Duration>> SimulateSteps(const scenario::Scenario& scenario,
             runtime::Execute(compiled->program, compiled->machine, run);
         shares[i] = 1.0;
         if (result) {
-          times[i] = result->end.time_since_epoch();
+          times[i] = result->step();
         } else {
           times[i] = tl::unexpected<Diagnostics>(result.error());
         }

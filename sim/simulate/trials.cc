@@ -62,7 +62,7 @@ Bound BoundOf(const Trial& trial, const LoadTrial& load) {
       runtime::EvaluateStatic(step->program, step->machine, options);
   // Windows of perturbations are not for the sweep, and a deadlock is for the executor to explain.
   if (!swept) return bound;
-  bound.end = swept->end;
+  bound.end = TimePoint(swept->step());
   for (std::size_t r = 0; r < step->program.ranks.size(); ++r) {
     const program::RankProgram& ran = step->program.programs[step->program.ranks[r].program];
     bound.peak = std::max(bound.peak, metrics::TraceMemory(ran, swept->ranks[r]).peak);

@@ -120,8 +120,10 @@ TEST(StepMetrics, CommunicationIsAMeanOverRanksWithTheWorstBesideIt) {
   EXPECT_EQ(tensor.overlapped, Duration(6));
   EXPECT_EQ(tensor.bytes.value(), 200);  // (3 x 100 + 500) / 4
   EXPECT_NEAR(tensor.bus_bandwidth.value(), 200.0 / 15e-12, 1e3);
-  // A message is counted where it is sent: three of four ranks send 800 bytes.
+  // A message is counted where it is sent: three of four ranks send 800 bytes in 8.
   EXPECT_EQ(find("pp").bytes.value(), 600);
+  EXPECT_EQ(find("pp").total, Duration(6));
+  EXPECT_NEAR(find("pp").bus_bandwidth.value(), 100e12, 1e3);
   EXPECT_EQ(find("dp").total, Duration(0));
   EXPECT_EQ(find("dp").bus_bandwidth.value(), 0.0);
 }
@@ -148,7 +150,7 @@ TEST(StepMetrics, DroppedTokensAreInTheMfuAndTakeNoTime) {
   EXPECT_NEAR(sum, 1.0, 1e-9);
 }
 
-TEST(StepMetrics, StagesReportTheirFirstRankAndTheWorstMemoryIsNamed) {
+TEST(StepMetrics, StagesReportTheirRanksAndTheWorstMemoryIsNamed) {
   const StepReport report = Report(TwoStages());
   ASSERT_EQ(report.stages.size(), 2u);
   EXPECT_EQ(report.stages[0].layers, "one");
@@ -160,6 +162,53 @@ TEST(StepMetrics, StagesReportTheirFirstRankAndTheWorstMemoryIsNamed) {
   Sample fits = TwoStages();
   fits.facts.memory_capacity = Bytes(70);
   EXPECT_FALSE(Report(fits).out_of_memory);
+}
+
+// A second rank of the first stage, alone of its kind, computes for 30 instead of 20.
+Sample WithAStraggler() {
+  Sample s = TwoStages();
+  program::SimulatedRank slow = s.program.ranks[0];
+  slow.rank = RankId(2);
+  slow.multiplicity = 1;
+  s.program.ranks[0].multiplicity = 2;
+  s.program.ranks.push_back(slow);
+  program::RankResult result = s.result.ranks[0];
+  result.states[static_cast<std::size_t>(RankState::kCompute)] += Duration(12);
+  result.states[static_cast<std::size_t>(RankState::kBubbleBarrier)] -= Duration(12);
+  s.result.ranks.push_back(result);
+  return s;
+}
+
+TEST(StepMetrics, AStageIsTheMeanOfItsRanksAndItsSlowestIsNamedWhereTheyDiffer) {
+  const StepReport report = Report(WithAStraggler());
+  const StageReport& stage = report.stages[0];
+  const auto compute = static_cast<std::size_t>(RankState::kCompute);
+  EXPECT_EQ(stage.states[compute], Duration(24));  // (2 x 20 + 32) / 3
+  ASSERT_TRUE(stage.slowest.has_value());
+  EXPECT_EQ(stage.slowest->rank, RankId(2));
+  EXPECT_EQ(stage.slowest->alike, 1);
+  EXPECT_EQ(stage.slowest->states[compute], Duration(32));
+  EXPECT_FALSE(report.stages[1].slowest.has_value());
+  // The mean of all ranks is that of the stages, by their ranks.
+  EXPECT_EQ(report.states[compute],
+            (3 * stage.states[compute] + report.stages[1].states[compute]) / 4);
+}
+
+// Rank 1 begins 30 after rank 0 and is done 10 before its next step, which begins at 130.
+TEST(StepMetrics, WhereStepsOverlapTheBubbleIsThatOfEachRanksOwnStep) {
+  Sample s = TwoStages();
+  s.program.steps_overlap = true;
+  program::RankResult& late = s.result.ranks[1];
+  late.begin = At(30);
+  late.end = At(120);
+  s.result.end = At(120);
+  const StepReport report = Report(s);
+  EXPECT_EQ(report.step_time, Duration(100));
+  // Idle before the first action and in the slack behind: 10 of 40 on three ranks, 10 + 10 of 70 on
+  // one; what follows the last action is the optimizer's.
+  EXPECT_NEAR(report.bubble.of_makespan.value(), 50.0 / (3 * 40 + 70), 1e-12);
+  EXPECT_NEAR(report.bubble.of_ideal.value(), 50.0 / (3 * 30 + 50), 1e-12);
+  EXPECT_NEAR(report.stages[1].bubble.value(), 20.0 / 70, 1e-12);
 }
 
 TEST(StepMetricsDeathTest, StatesThatDoNotSumToTheStepAreCaught) {

@@ -177,6 +177,17 @@ void MakeUnitCost(program::Program& program, const schedules::TaskCosts& costs) 
   }
 }
 
+// Each hop one latency, nothing else costs but actions.
+Machine UnitMachine(const program::Program& program, Duration latency) {
+  Machine machine = MachineFor(program, Fidelity::kIdeal);
+  for (std::size_t i = 0; i < machine.costs.size(); ++i) {
+    const auto shape = i / program.placements.size();
+    const bool hop = program.shapes[shape].collective.axis == model::Axis::kPipeline;
+    machine.costs[i].alone = hop ? latency : Duration(0);
+  }
+  return machine;
+}
+
 TEST(UnitCosts, ProgramsTakeExactlyAsLongAsTheEvaluationOfTheirOrder) {
   schedules::TaskCosts costs;
   costs.forward = Duration(1'000'000);
@@ -193,13 +204,7 @@ TEST(UnitCosts, ProgramsTakeExactlyAsLongAsTheEvaluationOfTheirOrder) {
           step.overlap.point_to_point = PointToPoint::kEager;
           LoweredStep lowered = Lower(step);
           MakeUnitCost(lowered.program, costs);
-          Machine machine = MachineFor(lowered.program, Fidelity::kIdeal);
-          for (std::size_t i = 0; i < machine.costs.size(); ++i) {
-            const auto shape = i / lowered.program.placements.size();
-            const bool hop =
-                lowered.program.shapes[shape].collective.axis == model::Axis::kPipeline;
-            machine.costs[i].alone = hop ? costs.latency : Duration(0);
-          }
+          const Machine machine = UnitMachine(lowered.program, costs.latency);
           const auto expected = schedules::EvaluateSchedule(schedule, costs);
           ASSERT_TRUE(expected) << schedule.name;
           const program::RunResult run = MustExecute(lowered.program, machine);
@@ -223,6 +228,28 @@ TEST(UnitCosts, ProgramsTakeExactlyAsLongAsTheEvaluationOfTheirOrder) {
     }
   }
   EXPECT_GT(compared, 300);
+}
+
+TEST(UnitCosts, WithoutABarrierProgramsTakeExactlyThePeriodOfTheirOrder) {
+  schedules::TaskCosts costs;
+  costs.forward = Duration(1'000'000);
+  costs.backward = Duration(2'000'000);
+  costs.backward_input = Duration(1'100'000);
+  costs.backward_weight = Duration(900'000);
+  costs.latency = Duration(100'000);
+  for (const schedules::PipelineSchedule& schedule : AllSchedules(4, 12)) {
+    // The two holders of a stage wait for each other.
+    if (schedule.placement == schedules::Placement::kBidirectional) continue;
+    SmallStep step = StepOf(schedule);
+    step.overlap.point_to_point = PointToPoint::kEager;
+    step.optimizer.post_validation = true;
+    LoweredStep lowered = Lower(step);
+    MakeUnitCost(lowered.program, costs);
+    const Machine machine = UnitMachine(lowered.program, costs.latency);
+    EXPECT_EQ(MustExecute(lowered.program, machine).step(),
+              schedules::PeriodWithoutBarrier(schedule, costs).value())
+        << schedule.name;
+  }
 }
 
 // 64 ranks a stage make chunks of 16 rows, which are used again and again over a step.

@@ -93,6 +93,18 @@ TEST(SideBySide, ZeroBubbleH1AndH2LastEquallyLongBetweenBarriers) {
   EXPECT_EQ(h2->makespan, FromSeconds(151));
 }
 
+TEST(SideBySide, WithoutABarrierZeroBubbleH2AndZbvAreNeverIdle) {
+  const TaskCosts costs = Costs(1, 1, 1);
+  const auto period = [&](const char* name) {
+    return PeriodWithoutBarrier(Build(name, Request(8, 48)), costs).value();
+  };
+  EXPECT_EQ(period("zb-h2"), FromSeconds(3 * 48));
+  EXPECT_EQ(period("zbv"), FromSeconds(2 * 3 * 48));
+  // Their first rank waits for the last one's backwards within its own step.
+  EXPECT_EQ(period("zb-h1"), FromSeconds(151));
+  EXPECT_EQ(period("1f1b"), FromSeconds(165));
+}
+
 double IdlePerRank(const PipelineSchedule& schedule, const TaskCosts& costs) {
   const auto result = EvaluateSchedule(schedule, costs);
   return result->bubble_of_makespan.value() * ToSeconds(result->makespan);

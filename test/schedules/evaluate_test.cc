@@ -91,7 +91,7 @@ TEST(Evaluate, RefusesNegativeCostsAndTimesBeyondTheClock) {
   costs = TaskCosts{};
   costs.forward = FromSeconds(5e6);
   EXPECT_EQ(ToString(EvaluateSchedule(Build("1f1b", Request(2, 2)), costs).error()),
-            "the step would last longer than 13 days, the range of simulated time");
+            "the step would last longer than 13 days, the longest that is simulated");
 }
 
 // The same question answered the slow way: a fixed point over all actions by name.

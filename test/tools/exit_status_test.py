@@ -68,7 +68,7 @@ class ExitStatusTest(unittest.TestCase):
         self.expect(2, "no-such-command")
         self.expect(2, "schedules", "check", "--costs", "F=-1", run)
         long = self.expect(2, "replay", self.write("endless.yaml", ENDLESS))
-        self.assertIn("the step takes more than 26 days", long.stderr)
+        self.assertIn("the step takes more than 13 days", long.stderr)
 
     def test_2_where_the_costs_of_a_sound_order_are_out_of_range(self):
         order = self.write("order.txt", "# schedule=x P=1 M=1 v=1 placement=loop\nF0.0 B0.0\n")

@@ -180,11 +180,17 @@ Q.runTables = function(run) {
                          }
                        ]
                      }));
+  // Where ranks of a stage differ, the slowest of all beside the mean.
+  const work = (rank) => rank.states_s.compute + rank.states_s.optimizer;
+  const slowest = run.stages.map((stage) => stage.slowest_rank)
+                      .filter((rank) => rank)
+                      .reduce((a, b) => a !== null && work(a) >= work(b) ? a : b, null);
   const states = Object.entries(run.states_s)
-                     .filter(([, s]) => s > 0)
+                     .filter(([name, s]) => s > 0 || (slowest && slowest.states_s[name] > 0))
                      .map(([name, s]) => ({
                             name: name.replace(/_/g, ' '),
-                            cells: [Q.seconds(s), Q.percent(s / run.step_time_s)]
+                            cells: [Q.seconds(s), Q.percent(s / run.step_time_s)].concat(
+                                slowest === null ? [] : [Q.seconds(slowest.states_s[name])])
                           }));
   const waterfall =
       run.waterfall.map((step) => ({name: step.cause, cells: [Q.percent(step.share_of_peak)]}));
@@ -212,7 +218,9 @@ Q.runTables = function(run) {
         'Pipeline stages',
         ['stage', 'layers', 'peak memory', 'activations', 'bubble', 'at the peak'], stages),
     table(
-        'Where the time of a rank goes (mean; sums to the step)', ['state', 'time', 'of step'],
+        'Where the time of a rank goes (mean; sums to the step)',
+        ['state', 'time', 'of step'].concat(
+            slowest === null ? [] : [`slowest rank, ${slowest.rank}`]),
         states),
     table('From peak to achieved', ['cause', 'share of peak'], waterfall),
     ...path,

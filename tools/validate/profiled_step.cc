@@ -1,7 +1,5 @@
 #include "tools/validate/profiled_step.h"
 
-#include <algorithm>
-
 #include "schedules/evaluate.h"
 #include "schedules/registry.h"
 
@@ -42,16 +40,15 @@ Result<double> PredictFromProfile(const MeasuredStep& step) {
   request.costs.backward = share(step.t_b_ms + step.t_w_ms) + exchanges;
   const auto schedule = schedules::BuildSchedule(ScheduleNameOf(step), request);
   if (!schedule) return tl::unexpected(schedule.error());
+  // With post-validation no barrier stands before the optimizer step (arXiv 2401.10241, section 4).
+  if (step.schedule.rfind("ZB", 0) == 0) {
+    const auto period = schedules::PeriodWithoutBarrier(*schedule, request.costs);
+    if (!period) return tl::unexpected(period.error());
+    return ToSeconds(*period);
+  }
   const auto evaluation = schedules::EvaluateSchedule(*schedule, request.costs);
   if (!evaluation) return tl::unexpected(evaluation.error());
-  if (step.schedule.rfind("ZB", 0) != 0) return ToSeconds(evaluation->makespan);
-  // With post-validation no barrier stands before the optimizer step, so that a rank begins the
-  // next step when its own span ends (arXiv 2401.10241, section 4).
-  Duration longest{0};
-  for (const std::vector<schedules::SlotTime>& rank : evaluation->times) {
-    if (!rank.empty()) longest = std::max(longest, rank.back().end - rank.front().start);
-  }
-  return ToSeconds(longest);
+  return ToSeconds(evaluation->makespan);
 }
 
 }  // namespace quadrille::tools
