@@ -37,6 +37,7 @@ scenario::MegatronImportOptions OptionsOf(const ImportArguments& arguments) {
 
 void PrintFindings(const scenario::MegatronImport& import) {
   PrintProblems(import.notes);
+  PrintProblems(import.undecided);
   PrintProblems(import.unsupported);
   PrintProblems(import.unknown);
   if (!import.irrelevant.empty()) {
@@ -106,7 +107,7 @@ void AddImportCommand(CLI::App& app, const std::string& executable, int& status)
                    "holds it")
       ->check(CLI::PositiveNumber);
   command->add_flag("--strict", arguments->strict,
-                    "Flags that are unknown or not supported are errors");
+                    "Flags that are unknown, not supported or not decided are errors");
   AddScenarioPath(*command, &arguments->scenario_path);
   command->callback([arguments, &status] { status = Import(*arguments); });
 }

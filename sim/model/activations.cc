@@ -325,8 +325,11 @@ Tally LayerTally(const Shard& shard, std::int32_t layer) {
   Tally tally = NormTally(shard, true);
   tally.Then(AttentionTally(shard, RemadeNormOutput(shard, true)));
   double remade = 0.0;
-  if (!shard.config.parallel_block) {
-    tally.Then(NormTally(shard, !experts));
+  if (shard.config.NormsPerLayer() == 2) {
+    Tally norm = NormTally(shard, !experts);
+    // Side by side, both norms read the tensor that the first one keeps.
+    if (shard.config.parallel_block) norm.until_input = 0.0;
+    tally.Then(norm);
     remade = RemadeNormOutput(shard, !experts);
   }
   Tally mlp = experts ? ExpertsTally(shard, remade)

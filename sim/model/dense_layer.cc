@@ -170,6 +170,9 @@ Index LayerForward(OperationList& list, const Shard& shard, std::int32_t layer, 
   Index last = LayerNormForward(list, shard, pass, !config.latent.enabled(), input);
   if (config.parallel_block) {
     const Index attended = AttentionForward(list, shard, layer, pass, last);
+    if (config.NormsPerLayer() == 2) {
+      last = LayerNormForward(list, shard, pass, !config.IsExpertLayer(layer), input);
+    }
     const Index mlp = FeedForward(list, shard, layer, pass, last);
     return list.MemoryBound(
         "residual", pass, MemoryBoundClass::kElementwise,
@@ -183,20 +186,35 @@ Index LayerForward(OperationList& list, const Shard& shard, std::int32_t layer, 
   return ResidualForward(list, shard, pass, config.mlp_bias, last);
 }
 
+// Both branches' gradients are added before the norm that they share, or behind the norms of each.
+Index ParallelBlockBackward(OperationList& list, const Shard& shard, std::int32_t layer,
+                            Index gradient) {
+  const bool own_norms = shard.config.NormsPerLayer() == 2;
+  const bool narrow_mlp = !own_norms || !shard.config.IsExpertLayer(layer);
+  RecomputeNorm(list, shard, narrow_mlp);
+  Index mlp = FeedForwardBackward(list, shard, layer, gradient);
+  if (own_norms) {
+    mlp = NormBackward(list, shard, shard.sequence_tokens, shard.hidden, mlp);
+    RecomputeNorm(list, shard, !shard.config.latent.enabled());
+  }
+  Index attended = AttentionBackward(list, shard, layer, gradient);
+  if (own_norms) {
+    attended = NormBackward(list, shard, shard.sequence_tokens, shard.hidden, attended);
+  }
+  const Index sum = list.MemoryBound(
+      "branch gradient", Pass::kInputGradient, MemoryBoundClass::kElementwise,
+      BytesOf(static_cast<double>(shard.sequence_tokens * shard.hidden), 3.0 * shard.wide_bytes),
+      {mlp, attended});
+  return own_norms ? ResidualGradientAdd(list, shard, sum) : BranchInputBackward(list, shard, sum);
+}
+
 Index LayerBackward(OperationList& list, const Shard& shard, std::int32_t layer, Index gradient) {
   const ExecutionConfig& execution = shard.execution;
   if (execution.recomputation == Recomputation::kFull) {
     LayerForward(list, shard, layer, Pass::kRecompute, kBefore);
   }
   if (shard.config.parallel_block) {
-    RecomputeNorm(list, shard, true);
-    const Index mlp = FeedForwardBackward(list, shard, layer, gradient);
-    const Index attended = AttentionBackward(list, shard, layer, gradient);
-    const Index sum = list.MemoryBound(
-        "branch gradient", Pass::kInputGradient, MemoryBoundClass::kElementwise,
-        BytesOf(static_cast<double>(shard.sequence_tokens * shard.hidden), 3.0 * shard.wide_bytes),
-        {mlp, attended});
-    return BranchInputBackward(list, shard, sum);
+    return ParallelBlockBackward(list, shard, layer, gradient);
   }
   Index last = ResidualBackward(list, shard, gradient);
   RecomputeNorm(list, shard, !shard.config.IsExpertLayer(layer));

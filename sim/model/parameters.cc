@@ -10,7 +10,12 @@ namespace quadrille::model {
 namespace {
 
 std::int64_t NormParameters(const TransformerConfig& config, std::int64_t width) {
-  return config.normalization == Normalization::kLayerNorm ? 2 * width : width;
+  return config.normalization == Normalization::kLayerNorm && config.norm_bias ? 2 * width : width;
+}
+
+// Of the norms of queries and keys, which all heads share.
+std::int64_t QueryKeyNormParameters(const TransformerConfig& config, std::int64_t head_dim) {
+  return config.qk_norm && config.qk_norm_weights ? 2 * NormParameters(config, head_dim) : 0;
 }
 
 // Down-projections of latent attention and the norms behind them: whole on every TP rank.
@@ -42,8 +47,7 @@ std::int64_t AttentionParameters(const Shard& shard) {
   std::int64_t count = shard.hidden * qkv + shard.heads * shard.value_head_dim * shard.hidden;
   if (config.attention_bias) count += qkv;
   if (config.attention_output_bias) count += shard.hidden;
-  if (config.qk_norm) count += 2 * NormParameters(config, shard.qk_head_dim);
-  return count;
+  return count + QueryKeyNormParameters(config, shard.qk_head_dim);
 }
 
 std::int64_t MlpParameters(const Shard& shard, std::int64_t width) {
@@ -55,7 +59,7 @@ std::int64_t MlpParameters(const Shard& shard, std::int64_t width) {
 
 PieceParameters LayerParameters(const Shard& shard, const Sharding& sharding, std::int32_t layer) {
   const TransformerConfig& config = shard.config;
-  const std::int64_t norms = NormParameters(config, shard.hidden) * (config.parallel_block ? 1 : 2);
+  const std::int64_t norms = NormParameters(config, shard.hidden) * config.NormsPerLayer();
   std::int64_t dense = AttentionParameters(shard) + norms;
   std::int64_t expert = 0;
   if (config.IsExpertLayer(layer)) {
@@ -112,7 +116,7 @@ ParameterCount PartialGradientParameters(const TransformerConfig& config, const 
   if (sharding.tensor == 1) return ParameterCount(0);
   const std::int64_t norm = NormParameters(config, config.hidden);
   const std::int64_t heads =
-      config.qk_norm && !config.latent.enabled() ? 2 * NormParameters(config, config.head_dim) : 0;
+      config.latent.enabled() ? 0 : QueryKeyNormParameters(config, config.head_dim);
   const bool prediction = piece.kind == PieceKind::kMultiTokenPrediction;
   const bool layer = piece.kind == PieceKind::kLayer || prediction;
   if (!sharding.sequence_parallel) return ParameterCount(layer ? heads : 0);
@@ -121,7 +125,7 @@ ParameterCount PartialGradientParameters(const TransformerConfig& config, const 
   if (piece.kind == PieceKind::kEmbedding && config.embedding_norm) count = norm;
   if (prediction) count = 3 * norm;
   if (layer) {
-    count += heads + norm * (config.parallel_block ? 1 : 2);
+    count += heads + norm * config.NormsPerLayer();
     if (config.attention_output_bias) count += config.hidden;
     if (config.latent.enabled()) count += LatentReplicatedParameters(config);
     if (config.IsExpertLayer(prediction ? config.layers - 1 : piece.layer)) {

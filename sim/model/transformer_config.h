@@ -57,9 +57,14 @@ struct TransformerConfig {
   bool attention_bias = false;  // on Q, K, V
   bool attention_output_bias = false;
   bool mlp_bias = false;
+  bool norm_bias = true;  // LayerNorm adds a bias; RMSNorm has none
   bool qk_norm = false;
+  bool qk_norm_weights = true;  // false: the norm of queries and keys scales nothing (Llama 4)
   bool embedding_norm = false;  // a norm after the embedding table
-  bool parallel_block = false;  // attention and MLP read the same normalised input
+  // Attention and MLP read the layer's input side by side, normalised by one norm that they share
+  // (GPT-J, PaLM, Falcon-7B) or by one each (GPT-NeoX, Falcon-40B).
+  bool parallel_block = false;
+  std::int32_t parallel_block_norms = 1;
   // Every window_period-th layer has full attention and the others a window of sliding_window keys;
   // 0: all full.
   std::int32_t sliding_window = 0;
@@ -69,6 +74,9 @@ struct TransformerConfig {
   MixtureOfExperts experts;
   std::int32_t multi_token_prediction_layers = 0;
 
+  [[nodiscard]] std::int32_t NormsPerLayer() const {
+    return parallel_block ? parallel_block_norms : 2;
+  }
   // Two matrices feed the activation (SwiGLU, GeGLU).
   [[nodiscard]] bool gated() const {
     return activation == Activation::kSwiGlu || activation == Activation::kGeGlu;

@@ -151,17 +151,8 @@ void Qwen3(Translator& t) {
   SlidingWindow(t, t.Truth({"use_sliding_window"}, false));
 }
 
-void Qwen3Moe(Translator& t) {
-  Dimensions(t);
-  GroupedQueries(t);
-  QwenNorm(t);
-  Norms(t, "rmsnorm", "rotary");
-  Activation(t, {"hidden_act"}, true, "silu");
-  Tied(t, false);
-  SlidingWindow(t, t.Truth({"use_sliding_window"}, false));
-  t.Require("experts.experts", {"num_experts", "num_local_experts"});
-  t.Require("experts.top_k", {"num_experts_per_tok"});
-  t.Require("experts.expert_ffn_hidden", {"moe_intermediate_size"});
+// Which layers have experts: every decoder_sparse_step-th but for mlp_only_layers.
+void SparseLayers(Translator& t) {
   const std::int64_t step = t.Integer({"decoder_sparse_step"}).value_or(1);
   const YamlValue* dense = t.Get({"mlp_only_layers"});
   if (step != 1) {
@@ -181,6 +172,74 @@ void Qwen3Moe(Translator& t) {
   }
   t.Set("experts.leading_dense_layers", fmt::format("{}", dense->items.size()), dense->position);
   FeedForward(t);
+}
+
+void Qwen3Moe(Translator& t) {
+  Dimensions(t);
+  GroupedQueries(t);
+  QwenNorm(t);
+  Norms(t, "rmsnorm", "rotary");
+  Activation(t, {"hidden_act"}, true, "silu");
+  Tied(t, false);
+  SlidingWindow(t, t.Truth({"use_sliding_window"}, false));
+  t.Require("experts.experts", {"num_experts", "num_local_experts"});
+  t.Require("experts.top_k", {"num_experts_per_tok"});
+  t.Require("experts.expert_ffn_hidden", {"moe_intermediate_size"});
+  SparseLayers(t);
+}
+
+void Qwen2Moe(Translator& t) {
+  Dimensions(t);
+  GroupedQueries(t);
+  Norms(t, "rmsnorm", "rotary");
+  Activation(t, {"hidden_act"}, true, "silu");
+  Biases(t, true, false, false);
+  t.CopyOr("attention_bias", {"qkv_bias"}, "true", "qwen2_moe has biases on Q, K and V");
+  Tied(t, false);
+  SlidingWindow(t, t.Truth({"use_sliding_window"}, false));
+  t.Require("experts.experts", {"num_experts"});
+  t.Require("experts.top_k", {"num_experts_per_tok"});
+  t.Require("experts.expert_ffn_hidden", {"moe_intermediate_size"});
+  t.Require("experts.shared_ffn_hidden", {"shared_expert_intermediate_size"});
+  t.Trait("experts.shared_expert_gate", "true");
+  SparseLayers(t);
+}
+
+// Every interleave_moe_layer_step-th layer has experts and one shared expert of their width.
+void Llama4(Translator& t) {
+  Dimensions(t);
+  GroupedQueries(t);
+  Norms(t, "rmsnorm", "rotary");
+  Activation(t, {"hidden_act"}, true, "silu");
+  t.CopyOr("attention_bias", {"attention_bias"}, "false", "the default of llama4_text");
+  t.Copy("attention_output_bias", {"attention_bias"});
+  t.CopyOr("qk_norm", {"use_qk_norm"}, "true", "the default of llama4_text");
+  if (t.Truth({"use_qk_norm"}, true)) t.Trait("qk_norm_weights", "false");  // an L2 norm
+  Tied(t, false);
+  t.Require("experts.experts", {"num_local_experts"});
+  t.CopyOr("experts.top_k", {"num_experts_per_tok"}, "1", "the default of llama4_text");
+  t.Require("experts.expert_ffn_hidden", {"intermediate_size"});
+  t.Require("experts.shared_ffn_hidden", {"intermediate_size"});
+  const YamlValue* interleave = t.Get({"interleave_moe_layer_step"});
+  const std::int64_t step = t.Integer({"interleave_moe_layer_step"}).value_or(1);
+  if (const YamlValue* layers = t.Get({"moe_layers"}); layers != nullptr) {
+    for (std::size_t i = 0; i < layers->items.size(); ++i) {
+      const auto expected = step * (static_cast<std::int64_t>(i) + 1) - 1;
+      if (layers->items[i].text != fmt::format("{}", expected)) {
+        return t.Error(layers->position, "moe_layers: must be those of interleave_moe_layer_step");
+      }
+    }
+  }
+  if (step > 1) {
+    t.Set("experts.leading_dense_layers", fmt::format("{}", step - 1), interleave->position);
+    t.Copy("experts.layer_frequency", {"interleave_moe_layer_step"});
+    t.Require("ffn_hidden", {"intermediate_size_mlp"});
+  }
+  if (const YamlValue* chunk = t.Get({"attention_chunk_size"}); chunk != nullptr) {
+    t.Note("attention_chunk_size", chunk->text,
+           "left out: every layer attends to the whole sequence, as it does up to this length");
+  }
+  t.Note("no_rope_layers", "left out", "all layers rotate queries and keys; every fourth does not");
 }
 
 void LatentAttention(Translator& t) {
@@ -266,6 +325,8 @@ void GptNeoX(Translator& t) {
   t.CopyOr("attention_output_bias", {"attention_bias"}, "true", "the default of gpt_neox");
   t.Trait("mlp_bias", "true");
   t.CopyOr("parallel_block", {"use_parallel_residual"}, "true", "the default of gpt_neox");
+  // input_layernorm before attention, post_attention_layernorm before the MLP, side by side or not.
+  t.Trait("parallel_block_norms", "2");
   Tied(t, false);
 }
 
@@ -303,6 +364,7 @@ void Mpt(Translator& t) {
   t.Trait("activation", "gelu");
   const bool bias = !t.Truth({"no_bias"}, false);
   Biases(t, bias, bias, bias);
+  t.Trait("norm_bias", bias ? "true" : "false");
   Tied(t, true);
 }
 
@@ -329,14 +391,24 @@ void Grok1(Translator& t) {
 }
 
 constexpr std::array kTypes = {
-    HuggingFaceModelType{"bloom", Bloom},          HuggingFaceModelType{"deepseek_v2", DeepSeek},
-    HuggingFaceModelType{"deepseek_v3", DeepSeek}, HuggingFaceModelType{"gpt2", Gpt2},
-    HuggingFaceModelType{"gpt_neox", GptNeoX},     HuggingFaceModelType{"gpt_oss", GptOss},
-    HuggingFaceModelType{"grok-1", Grok1},         HuggingFaceModelType{"kimi_k2", DeepSeek},
-    HuggingFaceModelType{"llama", Llama},          HuggingFaceModelType{"mistral", Mistral},
-    HuggingFaceModelType{"mixtral", Mixtral},      HuggingFaceModelType{"mpt", Mpt},
-    HuggingFaceModelType{"nemotron", Nemotron},    HuggingFaceModelType{"qwen2", Qwen2},
-    HuggingFaceModelType{"qwen3", Qwen3},          HuggingFaceModelType{"qwen3_moe", Qwen3Moe},
+    HuggingFaceModelType{"bloom", Bloom},
+    HuggingFaceModelType{"deepseek_v2", DeepSeek},
+    HuggingFaceModelType{"deepseek_v3", DeepSeek},
+    HuggingFaceModelType{"gpt2", Gpt2},
+    HuggingFaceModelType{"gpt_neox", GptNeoX},
+    HuggingFaceModelType{"gpt_oss", GptOss},
+    HuggingFaceModelType{"grok-1", Grok1},
+    HuggingFaceModelType{"kimi_k2", DeepSeek},
+    HuggingFaceModelType{"llama", Llama},
+    HuggingFaceModelType{"llama4_text", Llama4},
+    HuggingFaceModelType{"mistral", Mistral},
+    HuggingFaceModelType{"mixtral", Mixtral},
+    HuggingFaceModelType{"mpt", Mpt},
+    HuggingFaceModelType{"nemotron", Nemotron},
+    HuggingFaceModelType{"qwen2", Qwen2},
+    HuggingFaceModelType{"qwen2_moe", Qwen2Moe},
+    HuggingFaceModelType{"qwen3", Qwen3},
+    HuggingFaceModelType{"qwen3_moe", Qwen3Moe},
 };
 
 }  // namespace

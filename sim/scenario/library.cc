@@ -60,6 +60,16 @@ bool IsName(std::string_view text) {
   });
 }
 
+// Has the keys that only a run file has.
+bool IsRun(const std::string& path) {
+  const Result<std::string> text = ReadTextFile(path);
+  if (!text) return false;
+  Diagnostics ignored;
+  const std::optional<YamlValue> tree = ParseYaml(*text, path, &ignored);
+  return tree && tree->is_map() && tree->Find("model") != nullptr &&
+         (tree->Find("cluster") != nullptr || tree->Find("training") != nullptr);
+}
+
 bool SameFile(const std::string& a, const std::string& b) {
   std::error_code error;
   return fs::equivalent(a, b, error) && !error;
@@ -109,7 +119,7 @@ std::string ResolvePath(const std::string& given, const SourcePosition& place) {
   return (fs::path(place.file).parent_path() / path).lexically_normal().string();
 }
 
-std::string Library::Locate(std::string_view kind, std::string_view name) const {
+std::string Library::Locate(std::string_view kind, std::string_view name, std::string* run) const {
   const std::string file = fmt::format("{}.yaml", name);
   for (const std::string& directory : directories_) {
     for (const fs::path& candidate :
@@ -117,7 +127,9 @@ std::string Library::Locate(std::string_view kind, std::string_view name) const 
       std::error_code error;
       if (!fs::is_regular_file(candidate, error) || error) continue;
       const std::string path = candidate.lexically_normal().string();
-      if (!SameFile(path, run_file_)) return path;
+      if (SameFile(path, run_file_)) continue;
+      if (kind == "runs" || kind == "overlays" || !IsRun(path)) return path;
+      if (run != nullptr && run->empty()) *run = path;
     }
   }
   return "";
@@ -149,12 +161,14 @@ std::optional<YamlValue> Library::Describe(const IncludePlace& place, const Yaml
                     Quoted(name.text), place.noun));
   }
   if (depth > kMaxBases) return fail("bases of bases are too many, or go round in a circle");
-  const std::string file = Locate(place.kind, name.text);
+  std::string run;
+  const std::string file = Locate(place.kind, name.text, &run);
   if (file.empty()) {
     const std::vector<std::string> known = NamesOf(place.kind);
     const std::vector<std::string_view> views(known.begin(), known.end());
     const std::string_view nearest = Nearest(name.text, views);
-    return fail(fmt::format("there is no {} named {}{}", place.noun, Quoted(name.text),
+    return fail(fmt::format("there is no {} named {}{}{}", place.noun, Quoted(name.text),
+                            run.empty() ? "" : fmt::format(" ({} is a run)", run),
                             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
   }
   const Result<std::string> text = ReadTextFile(file);

@@ -38,12 +38,15 @@ struct IncludePlace;  // where a name stands for a file
 class Library {
  public:
   // Directories are searched in this order. A file of kind "models" is looked for in
-  // DIRECTORY/models/ and then in DIRECTORY. `run_file` itself is never the answer.
+  // DIRECTORY/models/ and then in DIRECTORY, where runs of the same name may lie: none of them is
+  // the answer, unless of kind "runs".
   Library(std::vector<std::string> directories, std::string run_file)
       : directories_(std::move(directories)), run_file_(std::move(run_file)) {}
 
   // The path of NAME.yaml of this kind ("models", "clusters/overlap"), empty when there is none.
-  [[nodiscard]] std::string Locate(std::string_view kind, std::string_view name) const;
+  [[nodiscard]] std::string Locate(std::string_view kind, std::string_view name) const {
+    return Locate(kind, name, nullptr);
+  }
   // The names that exist of a kind, sorted, for hints.
   [[nodiscard]] std::vector<std::string> NamesOf(std::string_view kind) const;
 
@@ -61,6 +64,9 @@ class Library {
   [[nodiscard]] const std::vector<OverlaySection>& overlays() const { return overlays_; }
 
  private:
+  // `*run`: a run of this name that was found first and is none of the kind.
+  [[nodiscard]] std::string Locate(std::string_view kind, std::string_view name,
+                                   std::string* run) const;
   // The description that the scalar `name` names, with its base; what is wrong is reported at it.
   [[nodiscard]] std::optional<YamlValue> Describe(const IncludePlace& place, const YamlValue& name,
                                                   int depth, Findings* findings) const;

@@ -24,7 +24,10 @@ struct MegatronImport {
   Diagnostics unknown;                  // flags nobody here has heard of
   std::vector<std::string> irrelevant;  // names, once each, in order of appearance
   std::vector<std::string> assumptions;
-  Diagnostics notes;  // parts of a script that were passed over
+  // Parts of a script of which is not known whether they run, and that hold flags or assign
+  // variables that matter; errors if strict.
+  Diagnostics undecided;
+  Diagnostics notes;  // the other parts that were passed over, and what the file lacks
 };
 
 // Errors: a text that cannot be read (see ReadMegatronArguments), a dimension that is missing or

@@ -6,6 +6,30 @@
 #include "sim/scenario/text_checks.h"
 
 namespace quadrille::scenario {
+namespace {
+
+constexpr std::int64_t kVocabularyMultiple = 128;  // model::PaddedVocabulary
+
+std::optional<std::int64_t> WholeNumber(std::string_view text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end || text.empty()) return std::nullopt;
+  return number;
+}
+
+// The values of a flag as one, without what a list may be written with.
+std::string Joined(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) {
+    for (char c : value) {
+      if (c != ' ' && c != '(' && c != ')' && c != '\'' && c != '"') text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 std::int64_t MegatronImporter::FeedForwardWidth() {
   const std::optional<std::int64_t> given = flags_.Whole("ffn-hidden-size");
@@ -18,10 +42,12 @@ std::int64_t MegatronImporter::FeedForwardWidth() {
 std::int64_t MegatronImporter::Vocabulary() {
   const std::optional<std::int64_t> given = flags_.Whole("vocab-size");
   const std::optional<std::int64_t> padded = flags_.Whole("padded-vocab-size");
-  flags_.Has("make-vocab-size-divisible-by");
-  if (options_.vocabulary) return *options_.vocabulary;
-  if (given) return *given;
-  if (padded) return *padded;
+  const std::optional<std::int64_t> divisor = flags_.Whole("make-vocab-size-divisible-by");
+  if (padded && !options_.vocabulary && !given) return *padded;
+  if (options_.vocabulary || given) {
+    const std::int64_t size = options_.vocabulary ? *options_.vocabulary : *given;
+    return divisor && *divisor > 0 ? PaddedVocabulary(size, *divisor) : size;
+  }
   const std::string tokenizer = flags_.Text("tokenizer-type").value_or("");
   if (tokenizer == "GPT2BPETokenizer") {
     Assume("vocabulary 50257: that of GPT2BPETokenizer, no --vocab-size");
@@ -30,6 +56,26 @@ std::int64_t MegatronImporter::Vocabulary() {
   flags_.problems().push_back(
       {{file_, 0, 0}, "no --vocab-size: the tokenizer's files hold it; say --vocabulary N"});
   return 1;
+}
+
+// `size`, or what Megatron pads it to where that is more than the simulation's own 128 x tensor.
+std::int64_t MegatronImporter::PaddedVocabulary(std::int64_t size, std::int64_t divisor) {
+  const auto padded = [&](std::int64_t multiple) {
+    return (size + multiple - 1) / multiple * multiple;
+  };
+  const std::int64_t theirs = padded(divisor * tensor_);
+  const std::int64_t ours = padded(kVocabularyMultiple * tensor_);
+  if (theirs == ours) return size;
+  if (theirs % (kVocabularyMultiple * tensor_) == 0) {
+    Assume(fmt::format("vocabulary {}: {} padded as --make-vocab-size-divisible-by says", theirs,
+                       size));
+    return theirs;
+  }
+  flags_.Refuse("make-vocab-size-divisible-by",
+                fmt::format("the vocabulary is padded to {}, a multiple of {} x tensor, and not to "
+                            "{}",
+                            ours, kVocabularyMultiple, theirs));
+  return size;
 }
 
 void MegatronImporter::Model() {
@@ -42,6 +88,7 @@ void MegatronImporter::Model() {
   Key("vocabulary", Vocabulary());
   ActivationAndNorm();
   Biases();
+  SlidingWindow();
   LatentAttention();
   ModelExperts();
   if (const auto modules = flags_.Whole("mtp-num-layers"); modules && *modules > 0) {
@@ -92,6 +139,50 @@ void MegatronImporter::Biases() {
   Key("mlp_bias", bias);
   // MLA norms what it compressed; that is part of it.
   if (flags_.Has("qk-layernorm") && !latent_) Key("qk_norm", true);
+  if (flags_.Has("qk-l2-norm") && !latent_) {
+    Key("qk_norm", true);
+    Key("qk_norm_weights", false);
+  }
+}
+
+// "128,0" or "(128, 0)": keys to the left of a query and to its right (Transformer Engine's
+// window_size), on all layers or on all but every n-th.
+void MegatronImporter::SlidingWindow() {
+  const std::string given = Joined(flags_.List("window-size"));
+  const std::string skip = Joined(flags_.List("window-attn-skip-freq"));
+  if (given.empty()) return;
+  const std::size_t comma = given.find(',');
+  const std::optional<std::int64_t> left = WholeNumber(given.substr(0, comma));
+  if (comma == std::string::npos || !left) {
+    return flags_.Error("window-size", fmt::format("expected two numbers, got {}", Quoted(given)));
+  }
+  if (*left < 0) return;  // no window
+  if (given.substr(comma + 1) != "0") {
+    return flags_.Refuse("window-size", "every layer attends to the whole sequence");
+  }
+  Key("sliding_window", *left + 1);
+  std::int64_t period = layers_ + 1;  // no full layer
+  if (!skip.empty()) {
+    const std::optional<std::int64_t> every = WholeNumber(skip);
+    const std::optional<std::int64_t> recurs = every ? every : WindowPeriod(skip);
+    if (!recurs || *recurs < 1) {
+      flags_.Refuse("window-attn-skip-freq", "full attention recurs every n-th layer or never");
+    } else {
+      period = *recurs;
+    }
+  }
+  Key("window_period", period);
+}
+
+// Of a list of ones (a window) and zeros (none) in which zeros stand at every n-th place.
+std::optional<std::int64_t> MegatronImporter::WindowPeriod(const std::string& text) {
+  const std::optional<std::string> pattern = LayerPattern(text);
+  if (!pattern) return std::nullopt;
+  const std::size_t period = pattern->find('0') + 1;  // 0 for none
+  for (std::size_t i = 0; i < pattern->size(); ++i) {
+    if (((*pattern)[i] == '0') != (period > 0 && (i + 1) % period == 0)) return std::nullopt;
+  }
+  return period > 0 ? static_cast<std::int64_t>(period) : layers_ + 1;
 }
 
 void MegatronImporter::LatentAttention() {
@@ -132,10 +223,7 @@ void MegatronImporter::ModelExperts() {
 }
 
 void MegatronImporter::ExpertLayers(std::string text) {
-  text.erase(std::remove_if(
-                 text.begin(), text.end(),
-                 [](char c) { return c == ' ' || c == '(' || c == ')' || c == '\'' || c == '"'; }),
-             text.end());
+  text = Joined({text});
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
     body_ += fmt::format("    layer_frequency: {}\n", text);
     return;

@@ -1,38 +1,14 @@
-// All sections of a run file but the model.
+// Sections of a run file about sizes: cluster, degrees, schedule, training, experts, layout.
 #include "sim/scenario/megatron_import_run.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <numeric>
 
-#include "sim/scenario/megatron_import_flags.h"
+#include "sim/scenario/names.h"
 #include "sim/scenario/text_checks.h"
 
 namespace quadrille::scenario {
-
-Result<MegatronImport> MegatronImporter::Import() {
-  ReadDegrees();
-  Model();
-  Cluster();
-  Parallel();
-  Schedule();
-  Training();
-  Experts();
-  Layout();
-  Kernels();
-  Optimizer();
-  Overlap();
-  JudgeTheRest();
-  Diagnostics& problems = flags_.problems();
-  if (options_.strict) {
-    for (const Diagnostics* list : {&result_.unsupported, &result_.unknown}) {
-      problems.insert(problems.end(), list->begin(), list->end());
-    }
-  }
-  if (!problems.empty()) return tl::unexpected<Diagnostics>(std::move(problems));
-  result_.yaml = Header() + body_;
-  return std::move(result_);
-}
 
 void MegatronImporter::Inner(const std::string& key, std::int64_t value) {
   body_ += fmt::format("    {}: {}\n", key, value);
@@ -46,6 +22,8 @@ void MegatronImporter::ReadDegrees() {
   hidden_ = flags_.Require("hidden-size", file_);
   heads_ = flags_.Require("num-attention-heads", file_);
   experts_ = flags_.Whole("num-experts").value_or(0);
+  expert_ = std::max<std::int64_t>(flags_.Whole("expert-model-parallel-size").value_or(1), 1);
+  expert_tensor_ = flags_.Whole("expert-tensor-parallel-size");
   swiglu_ = flags_.Has("swiglu");
   latent_ = flags_.Has("multi-latent-attention");
 }
@@ -59,14 +37,23 @@ void MegatronImporter::Cluster() {
   } else if (nodes_ && gpus_per_node_) {
     gpus = *nodes_ * *gpus_per_node_;
   } else {
-    gpus = tensor_ * pipeline_ * context_;
-    Assume(
-        fmt::format("{} GPUs, one replica: the launcher's numbers of nodes and processes are "
-                    "not in the file; say --gpus N",
-                    gpus));
+    gpus = OneReplica();
+    const std::string taken = fmt::format(
+        "{} GPUs, the fewest that hold the job: the launcher's numbers of nodes and processes are "
+        "not in the file; say --gpus N",
+        gpus);
+    result_.notes.push_back({{file_, 0, 0}, "assumed " + taken});
+    Assume(taken);
   }
   body_ += fmt::format("gpus: {}\n", gpus);
   data_ = std::max<std::int64_t>(gpus / (tensor_ * pipeline_ * context_), 1);
+}
+
+std::int64_t MegatronImporter::OneReplica() {
+  const std::int64_t dense = tensor_ * context_;
+  if (experts_ == 0) return dense * pipeline_;
+  const std::int64_t expert = expert_ * std::max<std::int64_t>(expert_tensor_.value_or(tensor_), 1);
+  return std::lcm(dense, expert) * pipeline_;
 }
 
 void MegatronImporter::Parallel() {
@@ -77,12 +64,10 @@ void MegatronImporter::Parallel() {
   Key("pipeline", pipeline_);
   VirtualStages();
   Key("context", context_);
-  const std::int64_t expert = flags_.Whole("expert-model-parallel-size").value_or(1);
-  const std::optional<std::int64_t> expert_tensor = flags_.Whole("expert-tensor-parallel-size");
   if (experts_ > 0) {
-    Key("expert", std::max<std::int64_t>(expert, 1));
-    Key("expert_tensor", expert_tensor.value_or(tensor_));
-    if (!expert_tensor && tensor_ > 1) {
+    Key("expert", expert_);
+    Key("expert_tensor", expert_tensor_.value_or(tensor_));
+    if (!expert_tensor_ && tensor_ > 1) {
       Assume(fmt::format("expert_tensor {}: Megatron's default is the tensor degree", tensor_));
     }
   }
@@ -98,11 +83,31 @@ void MegatronImporter::VirtualStages() {
   if (stages && *stages > 0) {
     virtual_stages_ = *stages;
   } else if (per_stage && *per_stage > 0) {
-    virtual_stages_ = std::max<std::int64_t>(layers_ / pipeline_ / *per_stage, 1);
+    virtual_stages_ = StagesOfLayers(*per_stage);
   } else if (!layout_.empty()) {
     virtual_stages_ = 0;  // as many as the layout has; see Layout
   }
   if (virtual_stages_ > 1) Key("virtual_stages", virtual_stages_);
+}
+
+// Refuses what Megatron's validate_args asserts.
+std::int64_t MegatronImporter::StagesOfLayers(std::int64_t layers_per_stage) {
+  static constexpr const char* kFlag = "num-layers-per-virtual-pipeline-stage";
+  const std::int64_t slots = layers_ +
+                             (flags_.Has("account-for-embedding-in-pipeline-split") ? 1 : 0) +
+                             (flags_.Has("account-for-loss-in-pipeline-split") ? 1 : 0);
+  if (pipeline_ == 1) {
+    flags_.Error(kFlag, "needs --pipeline-model-parallel-size above 1");
+  } else if (slots % pipeline_ != 0) {
+    flags_.Error(kFlag,
+                 fmt::format("{} layers do not divide over {} pipeline stages", slots, pipeline_));
+  } else if (slots / pipeline_ % layers_per_stage != 0) {
+    flags_.Error(kFlag, fmt::format("{} does not divide the {} layers of a pipeline stage",
+                                    layers_per_stage, slots / pipeline_));
+  } else {
+    return slots / pipeline_ / layers_per_stage;
+  }
+  return 1;
 }
 
 void MegatronImporter::Sharding() {
@@ -129,12 +134,16 @@ void MegatronImporter::Sharding() {
 }
 
 void MegatronImporter::Schedule() {
-  const std::optional<std::int64_t> group =
+  // Under its own name, or that of the field that it sets.
+  std::optional<std::int64_t> group =
       flags_.Whole("microbatch-group-size-per-virtual-pipeline-stage");
+  const std::optional<std::int64_t> field = flags_.Whole("microbatch-group-size-per-vp-stage");
+  if (!group) group = field;
   const bool combined = flags_.Has("overlap-moe-expert-parallel-comm");
   if (combined && pipeline_ > 1 && virtual_stages_ > 1) {
     Section("schedule");
     Key("name", "combined");
+    if (group) Key("microbatch_group", *group);
   } else if (group && virtual_stages_ > 1) {
     Section("schedule");
     Key("name", "interleaved");
@@ -151,8 +160,10 @@ void MegatronImporter::Training() {
   const std::optional<std::int64_t> global = flags_.Whole("global-batch-size");
   if (!global) Assume("global_batch: Megatron's default, one microbatch per replica");
   Key("global_batch", global.value_or(micro_batch * data_));
-  Key("precision", Precision());
+  precision_ = Precision();
+  Key("precision", precision_);
   Recompute();
+  NarrowStorage();
   const std::optional<double> attention = flags_.Number("attention-dropout");
   const std::optional<double> hidden = flags_.Number("hidden-dropout");
   const double dropout = hidden.value_or(attention.value_or(0.1));
@@ -171,12 +182,12 @@ std::string MegatronImporter::Precision() {
   const bool fp16 = flags_.Has("fp16");
   if (fp4) return "nvfp4";
   if (fp8) {
-    static const std::map<std::string, std::string> kRecipes = {{"delayed", "fp8-delayed"},
-                                                                {"tensorwise", "fp8-current"},
-                                                                {"blockwise", "fp8-block"},
-                                                                {"mxfp8", "mxfp8"}};
-    const auto found = kRecipes.find(recipe);
-    if (found != kRecipes.end()) return found->second;
+    static const std::map<std::string, std::string> kFp8Recipes = {{"delayed", "fp8-delayed"},
+                                                                   {"tensorwise", "fp8-current"},
+                                                                   {"blockwise", "fp8-block"},
+                                                                   {"mxfp8", "mxfp8"}};
+    const auto found = kFp8Recipes.find(recipe);
+    if (found != kFp8Recipes.end()) return found->second;
     flags_.Error("fp8-recipe", fmt::format("{} is not known", Quoted(recipe)));
   }
   return bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
@@ -187,7 +198,17 @@ void MegatronImporter::Recompute() {
   const std::string granularity =
       flags_.Text("recompute-granularity").value_or(activations ? "selective" : "none");
   const std::string method = flags_.Text("recompute-method").value_or("uniform");
-  const std::vector<std::string> modules = flags_.List("recompute-modules");
+  std::vector<std::string> modules = flags_.List("recompute-modules");
+  const std::size_t unknown = std::erase_if(modules, [](const std::string& module) {
+    return std::none_of(std::begin(kRecomputeModules), std::end(kRecomputeModules),
+                        [&](const auto& row) { return row.name == module; });
+  });
+  if (unknown > 0) {
+    flags_.Refuse(
+        "recompute-modules",
+        fmt::format("only {} are repeated",
+                    modules.empty() ? "core_attn" : fmt::format("{}", fmt::join(modules, ", "))));
+  }
   const std::optional<std::int64_t> layers = flags_.Whole("recompute-num-layers");
   if (granularity == "full") {
     Key("recompute", "full");
@@ -208,18 +229,46 @@ void MegatronImporter::Recompute() {
   }
 }
 
+void MegatronImporter::NarrowStorage() {
+  if (flags_.Has("activation-func-fp8-input-store")) Key("narrow_storage", "[activation_input]");
+}
+
 void MegatronImporter::Experts() {
-  const std::optional<double> capacity = flags_.Number("moe-expert-capacity-factor");
   const std::string dispatcher = flags_.Text("moe-token-dispatcher-type").value_or("allgather");
   const std::string backend = flags_.Text("moe-flex-dispatcher-backend").value_or("deepep");
   const bool deepep = flags_.Has("moe-enable-deepep") || dispatcher == "flex";
+  const bool grouped = flags_.Has("moe-grouped-gemm");
   if (experts_ == 0) return;
   Section("experts");
-  Key("dispatch", deepep ? "deepep" : dispatcher == "allgather" ? "all-gather" : "all-to-all");
-  if (dispatcher == "flex" && backend != "deepep") {
+  const bool hybrid = dispatcher == "flex" && backend == "hybridep";
+  Key("dispatch", hybrid                      ? "hybrid-ep"
+                  : deepep                    ? "deepep"
+                  : dispatcher == "allgather" ? "all-gather"
+                                              : "all-to-all");
+  if (dispatcher == "flex" && backend != "deepep" && !hybrid) {
     flags_.Refuse("moe-flex-dispatcher-backend", "DeepEP's dispatch is simulated");
   }
-  if (capacity && *capacity > 0.0) Key("capacity_factor", *capacity);
+  if (!grouped) {
+    Assume(
+        "the GEMMs of a GPU's experts run as one group: without --moe-grouped-gemm Megatron runs "
+        "them one after the other");
+  }
+  ExpertCapacity();
+}
+
+void MegatronImporter::ExpertCapacity() {
+  const std::optional<double> capacity = flags_.Number("moe-expert-capacity-factor");
+  const bool padded = flags_.Has("moe-pad-expert-input-to-capacity");
+  if (padded && (!capacity || *capacity <= 0.0)) {
+    flags_.Error("moe-pad-expert-input-to-capacity", "needs --moe-expert-capacity-factor");
+    return;
+  }
+  if (!capacity || *capacity <= 0.0) return;
+  Key("capacity_factor", *capacity);
+  if (!padded || *capacity <= 1.0) return;
+  Key("routing", "load-factor");
+  Key("load_factor", *capacity);
+  Assume(fmt::format("load_factor {}: every expert's rows are padded to its capacity", *capacity));
 }
 
 void MegatronImporter::Layout() {
@@ -239,114 +288,6 @@ void MegatronImporter::Layout() {
         "virtual_stages 1: give it with --num-virtual-stages-per-pipeline-rank if the layout "
         "has more stages than pipeline ranks");
   }
-}
-
-void MegatronImporter::Kernels() {
-  Section("kernels");
-  const std::string backend = flags_.Text("attention-backend").value_or("auto");
-  if (backend == "unfused" || backend == "local") Key("attention", "unfused");
-  if (backend == "fused") Key("attention", "cudnn");
-  const std::vector<std::string> types = flags_.List("cp-comm-type");
-  const std::string type = types.empty() ? "p2p" : types.front();
-  if (context_ > 1) {
-    if (types.size() > 1 || type == "a2a+p2p") {
-      flags_.Refuse("cp-comm-type", "one algorithm is simulated for all layers");
-    }
-    Key("context_algorithm", type == "all_gather" ? "all-gather"
-                             : type == "a2a"      ? "ulysses"
-                                                  : "ring");
-  }
-  body_ += "  fusions:\n    base: megatron-2026\n";
-  const auto off = [&](const char* key, bool is_off) {
-    if (is_off) body_ += fmt::format("    {}: false\n", key);
-  };
-  off("bias_activation", flags_.Has(swiglu_ ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion"));
-  off("bias_dropout_residual", flags_.Has("no-bias-dropout-fusion"));
-  off("rope", flags_.Has("no-rope-fusion"));
-  off("softmax", flags_.Has("no-masked-softmax-fusion"));
-  off("gradient_accumulation", flags_.Has("no-gradient-accumulation-fusion"));
-  off("cross_entropy", !flags_.Has("cross-entropy-loss-fusion"));
-  const bool router = flags_.Has("moe-router-fusion");
-  const bool permute = flags_.Has("moe-permute-fusion");
-  if (experts_ > 0) {
-    off("router", !router);
-    off("permute", !permute);
-  }
-  const bool graphs = flags_.Has("enable-cuda-graph") || flags_.Has("external-cuda-graph") ||
-                      flags_.Text("cuda-graph-impl").value_or("none") != "none";
-  flags_.Has("cuda-graph-scope");
-  flags_.Has("cuda-graph-warmup-steps");
-  if (graphs) body_ += "host:\n  cuda_graphs: true\n";
-}
-
-void MegatronImporter::Optimizer() {
-  const std::string name = flags_.Text("optimizer").value_or("adam");
-  if (name != "adam") flags_.Refuse("optimizer", "Adam is simulated");
-  Section("optimizer");
-  Key("name", "adam");
-  const bool bf16 = flags_.Has("grad-reduce-in-bf16");
-  flags_.Has("accumulate-allreduce-grads-in-fp32");
-  Key("gradient_dtype", bf16 ? "bf16" : "fp32");
-  if (flags_.Has("fp8-param-gather")) Key("parameter_gather_dtype", "fp8");
-  if (flags_.Number("clip-grad").value_or(1.0) == 0.0) Key("gradient_norm", false);
-}
-
-void MegatronImporter::Overlap() {
-  Section("overlap");
-  // PyTorch's FSDP gathers and reduces under the passes whatever Megatron's own flags say.
-  const bool torch = flags_.Has("use-torch-fsdp2");
-  const bool reduce = flags_.Has("overlap-grad-reduce");
-  const bool gather = flags_.Has("overlap-param-gather");
-  Key("gradient_reduce", reduce || torch);
-  Key("parameter_gather", gather || torch);
-  if (flags_.Has("overlap-param-gather-with-optimizer-step")) {
-    Key("parameter_gather_with_optimizer_step", true);
-  }
-  const bool userbuffers = flags_.Has("tp-comm-overlap");
-  flags_.Has("tp-comm-overlap-cfg");
-  if (userbuffers && tensor_ > 1) {
-    Key("tensor_parallel", "userbuffers-h100-405b");
-    Assume("tensor_parallel userbuffers-h100-405b: --tp-comm-overlap names no table here");
-  }
-  const bool no_p2p = flags_.Has("no-overlap-p2p-communication");
-  if (pipeline_ > 1) Key("p2p", virtual_stages_ > 1 && !no_p2p);
-  if (flags_.Has("delay-wgrad-compute")) Key("delay_weight_gradient", true);
-  if (flags_.Has("overlap-moe-expert-parallel-comm") && experts_ > 0) {
-    Key("expert_all_to_all", true);
-  }
-  if (flags_.Has("moe-shared-expert-overlap") && experts_ > 0) Key("shared_experts", true);
-  if (const auto bucket = flags_.Whole("ddp-bucket-size"); bucket && *bucket > 0) {
-    Key("bucket_size", *bucket);
-  }
-}
-
-void MegatronImporter::JudgeTheRest() {
-  result_.unsupported = std::move(flags_.refused());
-  std::set<std::string> seen;
-  for (const MegatronFlag& flag : flags_.all()) {
-    if (flags_.WasRead(flag.name) || !seen.insert(flag.name).second) continue;
-    const MegatronFlagVerdict verdict = JudgeMegatronFlag(flag.name);
-    if (verdict.kind == MegatronFlagClass::kUnsupported) {
-      result_.unsupported.push_back(
-          {flag.position, fmt::format("--{} is not supported: {}", flag.name, verdict.reason)});
-    } else if (verdict.kind == MegatronFlagClass::kUnknown) {
-      result_.unknown.push_back(
-          {flag.position, fmt::format("--{} is not known and was ignored", flag.name)});
-    } else {
-      result_.irrelevant.push_back(flag.name);
-    }
-  }
-}
-
-std::string MegatronImporter::Header() const {
-  std::string text = fmt::format("# Imported from the Megatron-LM flags of {}.\n", file_);
-  for (const std::string& assumption : result_.assumptions) {
-    text += fmt::format("# Assumed: {}.\n", assumption);
-  }
-  for (const Diagnostic& problem : result_.unsupported) {
-    text += fmt::format("# Not as given: {}.\n", problem.message);
-  }
-  return text;
 }
 
 }  // namespace quadrille::scenario

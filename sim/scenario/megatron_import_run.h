@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/scenario/megatron_import.h"
 #include "sim/scenario/megatron_import_values.h"
@@ -24,7 +25,7 @@ class MegatronImporter {
         nodes_(arguments.nodes),
         file_(file),
         options_(options) {
-    result_.notes = std::move(arguments.notes);
+    passed_over_ = std::move(arguments.passed_over);
   }
 
   Result<MegatronImport> Import();
@@ -42,7 +43,9 @@ class MegatronImporter {
   // Megatron keeps a gated MLP's parameters at those of a plain one.
   std::int64_t FeedForwardWidth();
   std::int64_t Vocabulary();
+  std::int64_t PaddedVocabulary(std::int64_t size, std::int64_t divisor);
   void Model();
+  void SlidingWindow();
   void KeysAndValues();
   void ActivationAndNorm();
   void Biases();
@@ -52,26 +55,37 @@ class MegatronImporter {
   void ExpertLayers(std::string text);
   // "[0]*3+[1,1]" as "00011".
   static std::optional<std::string> LayerPattern(std::string_view text);
+  std::optional<std::int64_t> WindowPeriod(const std::string& text);
   void Cluster();
   void Parallel();
+  // The fewest that hold both the dense and the expert grid.
+  [[nodiscard]] std::int64_t OneReplica();
   void VirtualStages();
+  std::int64_t StagesOfLayers(std::int64_t layers_per_stage);
   void Sharding();
   void Schedule();
   void Training();
   std::string Precision();
+  void NarrowStorage();
   void Recompute();
   void Experts();
   void Layout();
   void Kernels();
+  void Attention();
+  void Fusions();
   void Optimizer();
   void Overlap();
+  void Moments();
+  void ExpertCapacity();
   void JudgeTheRest();
+  void JudgePassedOver();
   // The comments above the sections.
   [[nodiscard]] std::string Header() const;
 
   MegatronFlagValues flags_;
   std::optional<std::int64_t> gpus_per_node_;
   std::optional<std::int64_t> nodes_;
+  std::vector<ShellPassedOver> passed_over_;
   std::string file_;
   MegatronImportOptions options_;
   MegatronImport result_;
@@ -85,6 +99,9 @@ class MegatronImporter {
   std::int64_t hidden_ = 1;
   std::int64_t heads_ = 1;
   std::int64_t experts_ = 0;
+  std::int64_t expert_ = 1;
+  std::optional<std::int64_t> expert_tensor_;
+  std::string precision_ = "bf16";
   bool swiglu_ = false;
   bool latent_ = false;
   std::string layout_;

@@ -1,45 +1,28 @@
 // A reader of shell scripts that runs nothing.
 //
-// The text is read once, front to back. A word is built from pieces: literal text, quoted text and
-// expansions. An expansion yields fields; where it is unquoted (or an array), its inner fields
-// become words of their own, as in a shell. A command ends at a line break, `;`, `|`, `&` or a
-// closing parenthesis.
-//
-// 1. `depth_` counts the compound commands that are open. Only at depth 0 are assignments followed
-//    and commands kept.
-// 2. What is not understood inside a word stays in it as written, beginning with `$` or a
-// backquote.
+// The text is read once, front to back, but for the bodies of `for`, which are read once per value.
+// A command ends at a line break, `;`, `|`, `&`, `&&`, `||` or a parenthesis. ShellWords reads
+// words and expands them, ShellFlow says what runs; here is the syntax between them.
 #include "sim/scenario/megatron_import_shell.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
-#include "sim/scenario/shell_arithmetic.h"
+#include "sim/scenario/shell_conditions.h"
+#include "sim/scenario/shell_words.h"
 
 namespace quadrille::scenario {
 namespace {
 
-using Fields = std::vector<std::string>;
+constexpr std::size_t kLongestValue = 1 << 20;
 
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameCharacter(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
-bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-Fields SplitAtBlanks(std::string_view text) {
-  Fields fields;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    while (at < text.size() && IsBlank(text[at])) ++at;
-    const std::size_t start = at;
-    while (at < text.size() && !IsBlank(text[at])) ++at;
-    if (at > start) fields.emplace_back(text.substr(start, at - start));
-  }
-  return fields;
-}
 
 // The length of `NAME=` or `NAME+=` that `word` starts with, or 0.
 std::size_t AssignmentLength(std::string_view word) {
@@ -50,64 +33,43 @@ std::size_t AssignmentLength(std::string_view word) {
   return at < word.size() && word[at] == '=' ? at + 1 : 0;
 }
 
+bool IsUnknown(std::string_view text) { return text.find_first_of("$`") != std::string_view::npos; }
+
 class ShellReader {
  public:
   ShellReader(std::string_view text, const std::string& file, bool one_command)
-      : text_(text), file_(file), one_command_(one_command) {}
+      : words_(text, file, &variables_), one_command_(one_command) {}
 
   Result<ShellScript> Read() {
-    while (at_ < text_.size() && problems_.empty()) Step();
-    EndCommand();
-    if (!problems_.empty()) return tl::unexpected<Diagnostics>(std::move(problems_));
+    while (!words_.AtEnd() && words_.problems().empty()) Step();
+    EndCommand(ShellSeparator::kEnd);
+    if (!words_.problems().empty()) {
+      return tl::unexpected<Diagnostics>(std::move(words_.problems()));
+    }
+    script_.passed_over = flow_.TakePassedOver();
     return std::move(script_);
   }
 
  private:
-  // A word under construction: `fields` are complete but for the last, which still grows.
-  struct Builder {
-    Fields fields;
-    bool started = false;
-    void Append(std::string_view text) {
-      if (fields.empty()) fields.emplace_back();
-      fields.back() += text;
-      started = true;
-    }
-    // Fields of an unquoted expansion: the first joins what stands before it, the last what
-    // follows.
-    void Splice(const Fields& more) {
-      for (std::size_t i = 0; i < more.size(); ++i) {
-        if (i == 0) {
-          Append(more[i]);
-        } else {
-          fields.push_back(more[i]);
-        }
-      }
-    }
-  };
-
-  [[nodiscard]] char Peek(std::size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  [[nodiscard]] SourcePosition PositionAt(std::size_t offset) const {
-    const std::string_view before = text_.substr(0, offset);
-    const std::size_t line_start = before.rfind('\n') + 1;
-    return {file_, 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
-            1 + static_cast<int>(before.size() - line_start)};
-  }
+  // ---- words and commands ----
 
   void Step() {
-    const char c = Peek();
-    if (c == '\\' && Peek(1) == '\n') {
-      at_ += 2;
-    } else if (c == '\\' && Peek(1) == '\r' && Peek(2) == '\n') {
-      at_ += 3;
-    } else if (c == '#') {
-      while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-    } else if (c == ' ' || c == '\t' || c == '\r' || (one_command_ && c == '\n')) {
-      ++at_;
+    if (words_.SkipBlanks(one_command_)) return;
+    if (flow_.InCasePattern()) return ReadCasePattern();
+    const char c = words_.Peek();
+    if (words_.Sees("&&") || words_.Sees("||")) {
+      words_.Skip(2);
+      EndCommand(c == '&' ? ShellSeparator::kAnd : ShellSeparator::kOr);
+    } else if (words_.Sees(";;")) {
+      EndCaseBranch();
+    } else if (words_.Sees("((") && command_.empty()) {
+      ReadArithmetic();
+    } else if (c == '(' && command_.size() == 1 && words_.Peek(1) == ')') {
+      words_.Skip(2);
+      function_ = std::exchange(command_, {}).front().text;
     } else if (c == '\n' || c == ';' || c == '|' || c == '&' || c == ')' || c == '(') {
-      ++at_;
-      EndCommand();
+      words_.Skip(1);
+      EndCommand(c == '|' ? ShellSeparator::kPipe : ShellSeparator::kEnd);
     } else if (c == '<' || c == '>') {
       SkipRedirection();
     } else {
@@ -115,61 +77,110 @@ class ShellReader {
     }
   }
 
-  // `> file`, `2>&1`, `<<EOF` (its body is read as commands that run nothing).
+  // `> file`, `2>&1`, `<<EOF` (its body is read as commands).
   void SkipRedirection() {
-    const bool numbered = at_ > 0 && text_[at_ - 1] >= '0' && text_[at_ - 1] <= '9';
-    if (numbered && !command_.empty() && command_.back().text.size() == 1) command_.pop_back();
-    while (Peek() == '<' || Peek() == '>' || Peek() == '&') ++at_;
-    while (Peek() == ' ' || Peek() == '\t') ++at_;
-    while (at_ < text_.size() && !IsBlank(Peek()) && Peek() != ';') ++at_;
+    const std::size_t at = words_.at();
+    const std::string_view before = at > 0 ? words_.Slice(at - 1, at) : "";
+    if (before >= "0" && before <= "9" && !command_.empty() && command_.back().text == before) {
+      command_.pop_back();
+    }
+    while (words_.Peek() == '<' || words_.Peek() == '>' || words_.Peek() == '&') words_.Skip(1);
+    while (words_.Peek() == ' ' || words_.Peek() == '\t') words_.Skip(1);
+    while (!words_.AtEnd() && !ShellWords::IsBlank(words_.Peek()) && words_.Peek() != ';') {
+      words_.Skip(1);
+    }
   }
 
-  [[nodiscard]] static bool EndsWord(char c) {
-    return c == '\0' || IsBlank(c) || c == ';' || c == '|' || c == '&' || c == '<' || c == '>' ||
-           c == '(' || c == ')';
+  // Only words that may stand before an assignment or a test.
+  [[nodiscard]] bool OnlyBefore(std::initializer_list<std::string_view> allowed) const {
+    return std::all_of(command_.begin(), command_.end(), [&](const ShellWord& word) {
+      return std::find(allowed.begin(), allowed.end(), word.text) != allowed.end();
+    });
   }
 
   void ReadWord() {
-    const std::size_t start = at_;
-    // `NAME=` opens a word whose expansions are not split, or an array.
-    std::size_t name_end = at_;
-    while (name_end < text_.size() && !EndsWord(text_[name_end]) && text_[name_end] != '"' &&
-           text_[name_end] != '\'' && text_[name_end] != '$') {
-      ++name_end;
+    const std::size_t start = words_.at();
+    const std::string_view bare = words_.Bare();
+    if (!one_command_ && OnlyBefore({"!"})) {
+      if (bare == "[[") return ReadDoubleBracket();
+      if (command_.empty() && ReadKeyword(bare)) return;
     }
-    const bool only_assignments =
-        std::all_of(command_.begin(), command_.end(), [](const ShellWord& word) {
-          return word.text == "export" || word.text == "declare" || word.text == "local" ||
-                 word.text == "readonly" || word.text == "-a" || word.text == "-x";
-        });
-    const std::size_t assignment =
-        only_assignments ? AssignmentLength(text_.substr(at_, name_end - at_)) : 0;
-    if (assignment > 0) return ReadAssignment(assignment);
-    Builder word;
-    ReadPieces(&word, false);
-    if (!word.started && at_ == start) ++at_;  // nothing that a word can start with
-    for (std::string& field : word.fields) {
-      command_.push_back({std::move(field), PositionAt(start)});
+    // `NAME=` opens a word whose expansions are not split, or an array.
+    const std::size_t length =
+        OnlyBefore({"export", "declare", "local", "readonly", "typeset", "-a", "-x", "-i", "-r"})
+            ? AssignmentLength(bare.substr(0, bare.find_first_of("\"'$")))
+            : 0;
+    if (length > 0) return ReadAssignment(length);
+    ShellFields fields = words_.ReadWord(false);
+    NoteUses();
+    if (fields.empty() && words_.at() == start) words_.Skip(1);
+    for (std::string& field : fields) {
+      command_.push_back({std::move(field), words_.PositionAt(start)});
     }
   }
 
+  // `[[ ... ]]` is one command whatever stands in it.
+  void ReadDoubleBracket() {
+    const auto add = [&](std::string text, std::size_t start) {
+      command_.push_back({std::move(text), words_.PositionAt(start)});
+    };
+    while (!words_.AtEnd() && words_.problems().empty()) {
+      if (words_.SkipBlanks(true)) continue;
+      const std::size_t start = words_.at();
+      if (words_.Sees("&&") || words_.Sees("||")) {
+        words_.Skip(2);
+        add(std::string(words_.Slice(start, start + 2)), start);
+        continue;
+      }
+      const bool closes = words_.Bare() == "]]";
+      const ShellFields fields = words_.ReadWord(true);
+      if (words_.at() == start) {
+        words_.Skip(1);
+        add(std::string(words_.Slice(start, start + 1)), start);
+      } else {
+        add(fields.empty() ? "" : fields.front(), start);
+      }
+      if (closes) break;
+    }
+    NoteUses();
+  }
+
+  // `((...))`
+  void ReadArithmetic() {
+    const std::size_t start = words_.at();
+    words_.SkipBalanced('(', ')');
+    const std::string_view text = words_.Slice(start, words_.at());
+    if (!text.ends_with("))")) return;
+    status_ = StatusOfShellArithmetic(text.substr(2, text.size() - 4),
+                                      [this](const auto& name) { return words_.Lookup(name); });
+    NoteUses();
+    whole_ = true;
+  }
+
   void ReadAssignment(std::size_t length) {
-    std::string_view name = text_.substr(at_, length - 1);
+    std::string_view name = words_.Slice(words_.at(), words_.at() + length - 1);
     const bool append = name.back() == '+';
     if (append) name.remove_suffix(1);
     const std::string key(name);
-    at_ += length;
-    Fields value;
-    const bool array = Peek() == '(';
+    words_.Skip(length);
+    ShellFields value;
+    const bool array = words_.Peek() == '(';
     if (array) {
-      value = ReadArray();
+      value = words_.ReadArray();
     } else {
-      Builder word;
-      ReadPieces(&word, true);
-      value.push_back(word.fields.empty() ? "" : word.fields.front());
+      const ShellFields word = words_.ReadWord(true);
+      value.push_back(word.empty() ? "" : word.front());
     }
-    if (depth_ > 0 || !problems_.empty()) return;
-    Fields& variable = variables_[key];
+    whole_ = true;
+    if (!words_.problems().empty()) return;
+    NoteUses();
+    if (!flow_.runs()) return flow_.Doubt(key, value);
+    Assign(key, std::move(value), append, array);
+  }
+
+  void Assign(const std::string& key, ShellFields value, bool append, bool array) {
+    if (!append) flow_.Settle(key);
+    ShellFields& variable = variables_[key];
     if (!append) {
       variable = std::move(value);
     } else if (!array && !variable.empty()) {
@@ -177,256 +188,198 @@ class ShellReader {
     } else {
       variable.insert(variable.end(), value.begin(), value.end());
     }
+    std::size_t size = 0;
+    for (const std::string& field : variable) size += field.size() + 1;
+    if (size > kLongestValue) {
+      words_.problems().push_back(
+          {words_.Here(), fmt::format("the value of '{}' is longer than a megabyte", key)});
+    }
   }
 
-  Fields ReadArray() {
-    const std::size_t start = at_++;
-    Fields fields;
-    while (at_ < text_.size() && Peek() != ')') {
-      const char c = Peek();
-      if (IsBlank(c)) {
-        ++at_;
-      } else if (c == '\\' && (Peek(1) == '\n' || Peek(1) == '\r')) {
-        at_ += 2;
-      } else if (c == '#') {
-        while (at_ < text_.size() && Peek() != '\n') ++at_;
-      } else {
-        const std::size_t before = at_;
-        Builder word;
-        ReadPieces(&word, false);
-        if (at_ == before) ++at_;
-        fields.insert(fields.end(), word.fields.begin(), word.fields.end());
+  void NoteUses() { flow_.Use(words_.TakeUsed()); }
+
+  void EndCommand(ShellSeparator separator) {
+    const bool command = !command_.empty() || whole_;
+    if (command) RunCommand();
+    flow_.Separate(separator, command, words_.Here());
+    words_.Follow(flow_.runs());
+  }
+
+  void RunCommand() {
+    const ShellCommand command = std::exchange(command_, {});
+    whole_ = false;
+    const ShellTruth own = std::exchange(status_, true);
+    function_.reset();
+    ShellFields texts;
+    for (const ShellWord& word : command) texts.push_back(word.text);
+    if (!flow_.runs()) return flow_.Passed(texts);
+    if (command.empty()) return flow_.Ran(own);
+    const std::string& first = texts.front();
+    if (first == "break" || first == "continue") return flow_.LeaveLoop(first == "break");
+    const ShellTruth status = StatusOfShellCommand(texts);
+    const bool test = first == "[" || first == "[[" || first == "test" || first == "!";
+    flow_.Ran(status || test || flow_.InCondition() ? status : true);
+    script_.commands.push_back(command);
+  }
+
+  // ---- compound commands ----
+
+  // True when `word` is one, which is then read.
+  bool ReadKeyword(std::string_view word) {
+    static constexpr std::array<std::pair<std::string_view, void (ShellReader::*)()>, 15>
+        kKeywords = {{{"if", &ShellReader::OpenCondition},
+                      {"while", &ShellReader::OpenCondition},
+                      {"until", &ShellReader::OpenCondition},
+                      {"then", &ShellReader::Then},
+                      {"elif", &ShellReader::Elif},
+                      {"else", &ShellReader::Else},
+                      {"fi", &ShellReader::Fi},
+                      {"for", &ShellReader::OpenFor},
+                      {"do", &ShellReader::Do},
+                      {"done", &ShellReader::Done},
+                      {"case", &ShellReader::OpenCase},
+                      {"esac", &ShellReader::Esac},
+                      {"function", &ShellReader::OpenFunction},
+                      {"{", &ShellReader::OpenGroup},
+                      {"}", &ShellReader::CloseGroup}}};
+    for (const auto& [keyword, read] : kKeywords) {
+      if (keyword != word) continue;
+      keyword_ = keyword;
+      keyword_position_ = words_.Here();
+      words_.Skip(word.size());
+      (this->*read)();
+      words_.Follow(flow_.runs());
+      return true;
+    }
+    return false;
+  }
+
+  // A compound command is one command of the list that it stands in.
+  void Closed(bool closed) {
+    if (!closed) return;
+    whole_ = true;
+    status_ = true;
+  }
+
+  void OpenCondition() { flow_.OpenCondition(keyword_, keyword_position_); }
+  void Then() { flow_.Then(); }
+  void Elif() { flow_.Elif(); }
+  void Else() { flow_.Else(); }
+  void Fi() { Closed(flow_.Close(ShellFlow::Construct::kIf)); }
+  void Esac() { Closed(flow_.Close(ShellFlow::Construct::kCase)); }
+  void CloseGroup() { Closed(flow_.Close(ShellFlow::Construct::kGroup)); }
+
+  void OpenFor() {
+    words_.SkipBlanks(false);
+    const std::string variable(words_.Bare());
+    bool known = AssignmentLength(variable + "=") == variable.size() + 1;
+    words_.Skip(variable.size());
+    words_.SkipBlanks(true);
+    const bool listed = words_.Bare() == "in";
+    if (listed) words_.Skip(2);
+    ShellFields values;
+    while (!words_.AtEnd() && words_.Peek() != ';' && words_.Peek() != '\n') {
+      if (words_.SkipBlanks(false)) continue;
+      const std::size_t start = words_.at();
+      for (std::string& value : words_.ReadWord(false)) {
+        known = known && !IsUnknown(value);
+        values.push_back(std::move(value));
       }
+      if (words_.at() == start) words_.Skip(1);
     }
-    if (Peek() != ')') {
-      problems_.push_back({PositionAt(start), "the array is not closed"});
-      return fields;
-    }
-    ++at_;
-    return fields;
+    NoteUses();
+    flow_.OpenFor(keyword_position_, variable, std::move(values), known && listed);
   }
 
-  // Pieces up to the end of the word. `quoted`: expansions stay one field.
-  void ReadPieces(Builder* word, bool quoted) {
-    while (at_ < text_.size() && problems_.empty()) {
-      const char c = Peek();
-      if (c == '\\') {
-        if (Peek(1) == '\n') return;
-        word->Append(text_.substr(at_ + 1, 1));
-        at_ += 2;
-      } else if (c == '\'') {
-        ReadSingleQuoted(word);
-      } else if (c == '"') {
-        ReadDoubleQuoted(word);
-      } else if (c == '$') {
-        Expand(word, quoted);
-      } else if (c == '`') {
-        const std::size_t start = at_++;
-        while (at_ < text_.size() && Peek() != '`') ++at_;
-        at_ = std::min(at_ + 1, text_.size());
-        word->Append(text_.substr(start, at_ - start));
-      } else if (EndsWord(c)) {
-        return;
-      } else {
-        word->Append(text_.substr(at_++, 1));
+  void Do() {
+    flow_.Do(words_.at());
+    TakeTurn();
+  }
+
+  void Done() {
+    const bool loop =
+        flow_.Within(ShellFlow::Construct::kFor) || flow_.Within(ShellFlow::Construct::kWhile);
+    const std::optional<std::size_t> again = flow_.Done();
+    if (!again) return Closed(loop);
+    words_.MoveTo(*again);
+    TakeTurn();
+  }
+
+  void TakeTurn() {
+    if (const auto turn = flow_.TakeTurn()) {
+      Assign(turn->first, {turn->second}, false, false);
+    } else if (flow_.TooManyTurns()) {
+      words_.problems().push_back(
+          {keyword_position_,
+           fmt::format("loops have more than {} turns in all", ShellFlow::kMostTurns)});
+    }
+  }
+
+  void OpenCase() {
+    words_.SkipBlanks(true);
+    const ShellFields subject = words_.ReadWord(true);
+    NoteUses();
+    words_.SkipBlanks(true);
+    if (words_.Bare() == "in") words_.Skip(2);
+    flow_.OpenCase(keyword_position_, subject.empty() ? "" : subject.front());
+  }
+
+  // `a|b)` or `esac`.
+  void ReadCasePattern() {
+    if (words_.SkipBlanks(true)) return;
+    if (words_.Bare() == "esac") {
+      (void)ReadKeyword("esac");
+      return;
+    }
+    if (words_.Peek() == '(') words_.Skip(1);
+    ShellTruth matches = false;
+    while (!words_.AtEnd() && words_.Peek() != ')') {
+      if (words_.SkipBlanks(true)) continue;
+      const std::size_t start = words_.at();
+      const ShellFields pattern = words_.ReadWord(true);
+      if (!words_.problems().empty()) return;
+      if (words_.at() == start) {
+        words_.Skip(1);
+        continue;
       }
+      const ShellTruth one =
+          MatchesShellPattern(flow_.CaseSubject(), pattern.empty() ? "" : pattern.front());
+      // A pattern that matches outweighs one that is not known, which outweighs those that do not.
+      if (one.value_or(true) && !matches.value_or(false)) matches = one;
     }
+    words_.Skip(1);
+    NoteUses();
+    flow_.EnterCaseBranch(matches);
   }
 
-  void ReadSingleQuoted(Builder* word) {
-    const std::size_t start = at_++;
-    const std::size_t end = text_.find('\'', at_);
-    if (end == std::string_view::npos) {
-      problems_.push_back({PositionAt(start), "the quote ' is not closed"});
-      return;
-    }
-    word->Append(text_.substr(at_, end - at_));
-    at_ = end + 1;
+  // `;;` (and `;&`, as if it were that).
+  void EndCaseBranch() {
+    words_.Skip(2);
+    EndCommand(ShellSeparator::kEnd);
+    flow_.EndCaseBranch();
   }
 
-  void ReadDoubleQuoted(Builder* word) {
-    const std::size_t start = at_++;
-    vanished_ = false;
-    word->Append("");
-    const bool alone = word->fields.size() == 1 && word->fields.front().empty();
-    while (at_ < text_.size() && Peek() != '"' && problems_.empty()) {
-      if (Peek() == '\\' && Peek(1) == '\n') {
-        at_ += 2;
-      } else if (Peek() == '\\' && at_ + 1 < text_.size()) {
-        if (Peek(1) != '"' && Peek(1) != '$' && Peek(1) != '\\' && Peek(1) != '`') {
-          word->Append("\\");
-        }
-        word->Append(text_.substr(at_ + 1, 1));
-        at_ += 2;
-      } else if (Peek() == '$') {
-        Expand(word, true);
-      } else {
-        word->Append(text_.substr(at_++, 1));
-      }
-    }
-    if (Peek() != '"') {
-      problems_.push_back({PositionAt(start), "the quote \" is not closed"});
-      return;
-    }
-    ++at_;
-    // "${EMPTY[@]}" and "$@" are no word at all.
-    if (alone && vanished_ && word->fields.size() == 1 && word->fields.front().empty()) {
-      word->fields.clear();
-    }
-    vanished_ = false;
+  void OpenFunction() {
+    words_.SkipBlanks(false);
+    const std::string name(words_.Bare());
+    words_.Skip(name.size());
+    if (words_.Sees("()")) words_.Skip(2);
+    function_ = name;
   }
 
-  // `$...` at the current place.
-  void Expand(Builder* word, bool quoted) {
-    const std::size_t start = at_;
-    if (Peek(1) == '(') {
-      const std::string_view whole = text_.substr(start, Balanced('(', ')') - start);
-      word->Append(Computed(whole).value_or(std::string(whole)));
-      return;
-    }
-    if (Peek(1) == '@' || Peek(1) == '*') {
-      at_ += 2;
-      vanished_ = true;
-      return;
-    }
-    std::string name;
-    std::optional<std::string> otherwise;
-    bool array = false;
-    bool assigns = false;  // the default becomes the variable's value
-    if (Peek(1) == '{') {
-      const std::size_t end = Balanced('{', '}');
-      std::string_view inside = text_.substr(start + 2, end - start - 3);
-      std::size_t length = 0;
-      while (length < inside.size() && IsNameCharacter(inside[length])) ++length;
-      name = std::string(inside.substr(0, length));
-      inside.remove_prefix(length);
-      if (inside == "[@]" || inside == "[*]") {
-        array = true;
-      } else if (inside.rfind(":-", 0) == 0 || inside.rfind(":=", 0) == 0) {
-        assigns = inside[1] == '=';
-        otherwise = Inner(inside.substr(2));
-      } else if (inside.rfind("-", 0) == 0 || inside.rfind("=", 0) == 0) {
-        assigns = inside[0] == '=';
-        otherwise = Inner(inside.substr(1));
-      } else if (!inside.empty()) {
-        word->Append(text_.substr(start, end - start));
-        return;
-      }
-    } else {
-      ++at_;
-      while (IsNameCharacter(Peek())) name += text_[at_++];
-    }
-    Insert(word, name, otherwise, array, quoted, text_.substr(start, at_ - start));
-    if (!assigns || depth_ > 0) return;
-    const auto found = variables_.find(name);
-    const bool empty = found == variables_.end() || found->second.empty() ||
-                       (found->second.size() == 1 && found->second.front().empty());
-    if (empty) variables_[name] = {*otherwise};
-  }
+  void OpenGroup() { flow_.OpenGroup(keyword_position_, std::exchange(function_, std::nullopt)); }
 
-  // `$((...))` of whole numbers and known variables.
-  [[nodiscard]] std::optional<std::string> Computed(std::string_view text) const {
-    if (!text.starts_with("$((") || !text.ends_with("))")) return std::nullopt;
-    const std::optional<std::int64_t> value =
-        EvaluateShellArithmetic(text.substr(3, text.size() - 5),
-                                [&](const std::string& name) -> std::optional<std::string> {
-                                  const auto found = variables_.find(name);
-                                  if (found == variables_.end() || found->second.size() != 1)
-                                    return std::nullopt;
-                                  return found->second.front();
-                                });
-    if (!value) return std::nullopt;
-    return fmt::format("{}", *value);
-  }
-
-  // The default of ${NAME:-default}, which may hold expansions itself.
-  std::string Inner(std::string_view text) {
-    ShellReader reader(text, file_, true);
-    reader.variables_ = variables_;
-    Builder word;
-    reader.ReadPieces(&word, true);
-    return word.fields.empty() ? "" : word.fields.front();
-  }
-
-  void Insert(Builder* word, const std::string& name, const std::optional<std::string>& otherwise,
-              bool array, bool quoted, std::string_view raw) {
-    const auto found = variables_.find(name);
-    Fields value;
-    if (found != variables_.end()) {
-      value = found->second;
-    } else if (otherwise) {
-      value = {*otherwise};
-    } else {
-      word->Append(raw);  // unset here: perhaps set in the environment
-      return;
-    }
-    if (otherwise && value.size() == 1 && value.front().empty()) value = {*otherwise};
-    if (array) {
-      if (value.empty()) vanished_ = true;
-      Fields split;
-      for (const std::string& field : value) {
-        const Fields parts = quoted ? Fields{field} : SplitAtBlanks(field);
-        split.insert(split.end(), parts.begin(), parts.end());
-      }
-      word->Splice(split);
-    } else if (quoted) {
-      word->Append(value.empty() ? "" : value.front());
-    } else {
-      word->Splice(value.empty() ? Fields{} : SplitAtBlanks(value.front()));
-    }
-  }
-
-  // The end of the bracket that opens at the next character; moves there.
-  std::size_t Balanced(char open, char close) {
-    int level = 0;
-    while (at_ < text_.size()) {
-      const char c = text_[at_++];
-      if (c == open) ++level;
-      if (c == close && --level == 0) break;
-    }
-    return at_;
-  }
-
-  void EndCommand() {
-    ShellCommand command = std::exchange(command_, {});
-    // `then echo a` and `do echo a` are commands behind a word of the construct.
-    static constexpr std::array<std::string_view, 4> kInner = {"then", "else", "do", "elif"};
-    static constexpr std::array<std::string_view, 7> kOpen = {"if",   "for", "while",   "until",
-                                                              "case", "{",   "function"};
-    static constexpr std::array<std::string_view, 4> kClose = {"fi", "done", "esac", "}"};
-    const auto is = [](const auto& words, const std::string& word) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
-    while (!command.empty() && depth_ > 0 && is(kInner, command.front().text)) {
-      command.erase(command.begin());
-    }
-    if (command.empty()) return;
-    const std::string& first = command.front().text;
-    if (is(kOpen, first)) {
-      // `function name {` opens one body, not two.
-      if (depth_++ == 0) {
-        script_.notes.push_back(
-            {command.front().position, fmt::format("the body of '{}' is passed over", first)});
-      }
-      return;
-    }
-    if (is(kClose, first)) {
-      depth_ = std::max(depth_ - 1, 0);
-      return;
-    }
-    if (depth_ == 0) script_.commands.push_back(std::move(command));
-  }
-
-  std::string_view text_;
-  std::string file_;
+  ShellVariables variables_;
+  ShellWords words_;
   bool one_command_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-  bool vanished_ = false;  // an expansion that yields no word was read inside quotes
   ShellCommand command_;
-  std::map<std::string, Fields> variables_;
+  bool whole_ = false;        // an assignment or a compound command stands in the command's place
+  ShellTruth status_ = true;  // its status
+  std::optional<std::string> function_;  // its body comes next
+  std::string_view keyword_;
+  SourcePosition keyword_position_;
+  ShellFlow flow_;
   ShellScript script_;
-  Diagnostics problems_;
 };
 
 }  // namespace

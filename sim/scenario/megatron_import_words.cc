@@ -85,7 +85,7 @@ Result<MegatronArguments> FromScript(std::string_view text, const std::string& f
   Result<ShellScript> script = ReadShell(text, file);
   if (!script) return tl::unexpected<Diagnostics>(script.error());
   MegatronArguments arguments;
-  arguments.notes = std::move(script->notes);
+  arguments.passed_over = std::move(script->passed_over);
   for (const ShellCommand& words : script->commands) {
     const ShellCommand command = Opened(words);
     const std::size_t program = ProgramOf(command);
@@ -96,11 +96,12 @@ Result<MegatronArguments> FromScript(std::string_view text, const std::string& f
     ReadLauncher(command, program, &arguments);
   }
   if (arguments.flags.empty()) {
-    Diagnostics problems = std::move(arguments.notes);
-    problems.insert(problems.begin(),
-                    {{file, 0, 0},
-                     "no command at top level runs a Python program with flags, such as torchrun "
-                     "... pretrain_gpt.py --num-layers 32"});
+    Diagnostics problems = {{{file, 0, 0},
+                             "no command that surely runs starts a Python program with flags, such "
+                             "as torchrun ... pretrain_gpt.py --num-layers 32"}};
+    for (const ShellPassedOver& part : arguments.passed_over) {
+      problems.push_back({part.position, part.what + " is passed over"});
+    }
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
   return arguments;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/result.h"
+#include "sim/scenario/shell_flow.h"
 
 namespace quadrille::scenario {
 
@@ -23,13 +24,12 @@ struct MegatronArguments {
   std::vector<MegatronFlag> flags;            // in order; a later one of the same name wins
   std::optional<std::int64_t> gpus_per_node;  // torchrun's --nproc_per_node
   std::optional<std::int64_t> nodes;          // torchrun's --nnodes
-  Diagnostics notes;                          // parts of a script that were passed over
+  std::vector<ShellPassedOver> passed_over;   // parts of a script
 };
 
-// A script is read, not run: assignments, arrays, $NAME, ${NAME} and ${NAME:-x} at top level are
-// followed, nothing is evaluated. What cannot be known stays as it is written ("$(nproc)"), for the
-// reader of the flag to refuse. Errors: no command that runs a Python program with flags, quotes
-// that do not close, or YAML without MODEL_ARGS.
+// A script is read, not run (ReadShell). What cannot be known stays as it is written ("$(nproc)"),
+// for the reader of the flag to refuse. Errors: no command that runs a Python program with flags,
+// quotes that do not close, or YAML without MODEL_ARGS.
 [[nodiscard]] Result<MegatronArguments> ReadMegatronArguments(std::string_view text,
                                                               const std::string& file);
 

@@ -95,9 +95,12 @@ void LoadModel(MapReader reader, model::TransformerConfig* config) {
   reader.Read("attention_bias", &config->attention_bias);
   reader.Read("attention_output_bias", &config->attention_output_bias);
   reader.Read("mlp_bias", &config->mlp_bias);
+  reader.Read("norm_bias", &config->norm_bias);
   reader.Read("qk_norm", &config->qk_norm);
+  reader.Read("qk_norm_weights", &config->qk_norm_weights);
   reader.Read("embedding_norm", &config->embedding_norm);
   reader.Read("parallel_block", &config->parallel_block);
+  reader.Read("parallel_block_norms", &config->parallel_block_norms, {1, 2});
   reader.Read("sliding_window", &config->sliding_window, kNotNegative);
   reader.Read("window_period", &config->window_period, kPositive);
   LoadLatentAttention(reader.Section("latent"), &config->latent);

@@ -71,6 +71,23 @@ model::AttentionBackend DefaultAttention(const std::string& architecture) {
   return model::AttentionBackend::kCudnn;
 }
 
+// A backend by name, or `flash`: the FlashAttention that is made for this GPU (Dao et al.,
+// arXiv 2307.08691; Shah et al., arXiv 2407.08608, for Hopper; version 4 for Blackwell).
+void LoadAttention(MapReader& reader, Scenario* scenario) {
+  const YamlValue* value = reader.Find("attention");
+  model::AttentionBackend& attention = scenario->execution.attention;
+  if (value == nullptr || !value->is_scalar() || value->text != "flash") {
+    reader.ReadName("attention", &attention, kAttentionBackends);
+    return;
+  }
+  const std::string& architecture = scenario->gpu.architecture;
+  attention = architecture == "hopper"      ? model::AttentionBackend::kFlash3
+              : architecture == "blackwell" ? model::AttentionBackend::kFlash4
+                                            : model::AttentionBackend::kFlash2;
+  reader.findings().Assume("kernels.attention", std::string(NameOf(attention, kAttentionBackends)),
+                           "the FlashAttention made for this GPU's generation");
+}
+
 void LoadDistributed(MapReader& reader, Scenario* scenario) {
   Findings& findings = reader.findings();
   const bool sharding_given = findings.Has("parallel.zero") || findings.Has("parallel.sharding");
@@ -136,7 +153,7 @@ void LoadGemmTable(MapReader& reader, Scenario* scenario) {
 void LoadKernels(MapReader reader, Scenario* scenario) {
   model::ExecutionConfig& execution = scenario->execution;
   execution.attention = DefaultAttention(scenario->gpu.architecture);
-  reader.ReadName("attention", &execution.attention, kAttentionBackends);
+  LoadAttention(reader, scenario);
   reader.ReadName("context_algorithm", &execution.context_algorithm, kContextAlgorithms);
   LoadFusions(reader, &execution.fusions);
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,

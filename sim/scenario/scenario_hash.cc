@@ -124,14 +124,16 @@ void DumpModel(Dump& dump, const model::TransformerConfig& config) {
   dump.Section("model");
   const auto& [name, layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocabulary,
                max_positions, activation, normalization, position, tied_embeddings, attention_bias,
-               attention_output_bias, mlp_bias, qk_norm, embedding_norm, parallel_block,
-               sliding_window, window_period, latent, experts, prediction_layers] = config;
+               attention_output_bias, mlp_bias, norm_bias, qk_norm, qk_norm_weights, embedding_norm,
+               parallel_block, parallel_block_norms, sliding_window, window_period, latent, experts,
+               prediction_layers] = config;
   (void)name;
   QUADRILLE_DUMP(dump, "", layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocabulary,
                  max_positions);
   QUADRILLE_DUMP(dump, "", activation, normalization, position, tied_embeddings, attention_bias,
-                 attention_output_bias, mlp_bias, qk_norm, embedding_norm, parallel_block,
-                 sliding_window, window_period, prediction_layers);
+                 attention_output_bias, mlp_bias, norm_bias, qk_norm, qk_norm_weights,
+                 embedding_norm, parallel_block, parallel_block_norms, sliding_window,
+                 window_period, prediction_layers);
   const auto& [query_rank, kv_rank, nope, rope, value] = latent;
   QUADRILLE_DUMP(dump, "latent", query_rank, kv_rank, nope, rope, value);
   const auto& [count, top_k, ffn, shared, dense, frequency, groups, limit, gate, router_bias] =

@@ -193,6 +193,19 @@ TEST(Activations, NarrowStorageOfTheNamedTensors) {
   EXPECT_NEAR(before - stored(), 4096.0 * 16384 * (2.0 + 1.03125 - 1.5), 2.0);
 }
 
+// Side by side, both branches' norms read the layer's input, which is stored once; a norm of its
+// own for the MLP stores its output besides.
+TEST(Activations, ParallelBlocksStoreTheirInputOnce) {
+  TransformerConfig config = ShippedModel("gpt-22b");
+  const ExecutionConfig execution = Gpt(1, false);
+  const double in_sequence = Stored(config, execution);
+  config.parallel_block = true;
+  const double shared_norm = Stored(config, execution);
+  config.parallel_block_norms = 2;
+  EXPECT_DOUBLE_EQ(Stored(config, execution), shared_norm + 2.0 * kSbh);
+  EXPECT_DOUBLE_EQ(Stored(config, execution), in_sequence - 2.0 * kSbh);
+}
+
 TEST(Activations, HeadKeepsItsLogits) {
   const TransformerConfig config = ShippedModel("llama3-405b");
   ExecutionConfig execution = Reference(Recipe::kBf16);

@@ -371,5 +371,19 @@ TEST(DenseLayer, ParallelBlockAddsBothBranchesAtOnce) {
   EXPECT_EQ(Where(operations.backward, "norm", Pass::kInputGradient).size(), 1u);
 }
 
+TEST(DenseLayer, ParallelBlockWithANormForEachBranchRunsBoth) {
+  TransformerConfig config = ShippedModel("llama3-8b");
+  config.parallel_block = true;
+  config.parallel_block_norms = 2;
+  ExecutionConfig execution = Reference();
+  execution.sharding = {};
+  const PieceOperations operations = OperationsOf(config, execution, kLayer);
+  EXPECT_EQ(Names(operations.forward),
+            "norm, qkv, rope, core attention, projection, norm, fc1, activation, fc2, residual");
+  EXPECT_EQ(Where(operations.backward, "norm", Pass::kInputGradient).size(), 2u);
+  // The branches meet once, and once more on the residual path.
+  EXPECT_EQ(Where(operations.backward, "branch gradient", Pass::kInputGradient).size(), 1u);
+}
+
 }  // namespace
 }  // namespace quadrille::model

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "sim/model/counts.h"
 #include "sim/scenario/huggingface_json.h"
+#include "sim/scenario/scenario_hash.h"
 #include "test/scenario/scenario_test_support.h"
 
 namespace quadrille::scenario {
@@ -53,9 +55,12 @@ void ExpectEqual(const model::TransformerConfig& a, const model::TransformerConf
   EXPECT_EQ(a.attention_bias, b.attention_bias);
   EXPECT_EQ(a.attention_output_bias, b.attention_output_bias);
   EXPECT_EQ(a.mlp_bias, b.mlp_bias);
+  EXPECT_EQ(a.norm_bias, b.norm_bias);
   EXPECT_EQ(a.qk_norm, b.qk_norm);
+  EXPECT_EQ(a.qk_norm_weights, b.qk_norm_weights);
   EXPECT_EQ(a.embedding_norm, b.embedding_norm);
   EXPECT_EQ(a.parallel_block, b.parallel_block);
+  EXPECT_EQ(a.parallel_block_norms, b.parallel_block_norms);
   EXPECT_EQ(a.sliding_window, b.sliding_window);
   EXPECT_EQ(a.window_period, b.window_period);
   EXPECT_EQ(a.latent.query_rank, b.latent.query_rank);
@@ -71,9 +76,52 @@ void ExpectEqual(const model::TransformerConfig& a, const model::TransformerConf
   EXPECT_EQ(a.experts.layer_frequency, b.experts.layer_frequency);
   EXPECT_EQ(a.experts.routing_groups, b.experts.routing_groups);
   EXPECT_EQ(a.experts.routing_group_limit, b.experts.routing_group_limit);
+  EXPECT_EQ(a.experts.shared_expert_gate, b.experts.shared_expert_gate);
   EXPECT_EQ(a.experts.router_bias, b.experts.router_bias);
   EXPECT_EQ(a.multi_token_prediction_layers, b.multi_token_prediction_layers);
 }
+
+std::vector<std::string> Configs() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string NameOfConfig(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+
+class EveryConfig : public testing::TestWithParam<std::string> {};
+
+// After a change of what is read, run with QUADRILLE_UPDATE_EXPECTED=1 and read the difference.
+TEST_P(EveryConfig, GivesExactlyTheExpectedModelAndAssumptions) {
+  const auto run = Imported(GetParam());
+  ASSERT_TRUE(run) << ToString(run.error());
+  std::string text;
+  for (const auto& [key, value] : ValuesOf(*run)) {
+    if (key.starts_with("model.")) text += key + ": " + value + "\n";
+  }
+  for (const Assumption& assumption : run->assumptions) {
+    if (!assumption.key.starts_with("model")) continue;
+    text +=
+        "assumed " + assumption.key + ": " + assumption.value + " (" + assumption.reason + ")\n";
+  }
+  const std::string expected = kConfigs + GetParam() + "/expected.txt";
+  if (std::getenv("QUADRILLE_UPDATE_EXPECTED") != nullptr) {
+    std::ofstream(expected, std::ios::binary) << text;
+  }
+  EXPECT_EQ(text, ReadFile(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, EveryConfig, testing::ValuesIn(Configs()), NameOfConfig);
+
+TEST(HuggingFaceConfigs, AreAtLeastTen) { EXPECT_GE(Configs().size(), 10u); }
 
 class SameAsShipped : public testing::TestWithParam<const char*> {};
 
@@ -93,7 +141,8 @@ TEST_P(SameAsShipped, TheConfigGivesTheShippedModel) {
 INSTANTIATE_TEST_SUITE_P(HuggingFace, SameAsShipped,
                          testing::Values("llama3-405b", "mixtral-8x7b", "qwen3-235b-a22b",
                                          "deepseek-v2", "deepseek-v3", "gpt-oss-20b",
-                                         "nemotron4-340b", "mpt-30b", "bloom-176b", "grok-1"),
+                                         "nemotron4-340b", "mpt-30b", "bloom-176b", "grok-1",
+                                         "llama4-scout", "llama4-maverick"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
@@ -116,10 +165,31 @@ TEST(HuggingFace, GptNeoXReadsAttentionAndMlpSideBySide) {
   ASSERT_TRUE(run) << ToString(run.error());
   EXPECT_TRUE(run->model.parallel_block);
   EXPECT_TRUE(run->model.attention_bias);
+  EXPECT_EQ(run->model.parallel_block_norms, 2);
   EXPECT_FALSE(run->model.tied_embeddings);
-  // Black et al., arXiv 2204.06745, section 3: 20.6 B parameters.
-  EXPECT_NEAR(static_cast<double>(model::CountParameters(run->model).total.value()), 20.55e9,
-              0.05e9);
+  // Black et al., arXiv 2204.06745, section 3.
+  EXPECT_EQ(model::CountParameters(run->model).total, ParameterCount(20'554'567'680));
+}
+
+TEST(HuggingFace, MptWithoutBiasesHasNoneInItsNorms) {
+  const auto run = Imported("mpt-7b");
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_FALSE(run->model.norm_bias);
+  // The card of mosaicml/mpt-7b on Hugging Face: 6.7 B; this is the sum of its weights.
+  EXPECT_EQ(model::CountParameters(run->model).total, ParameterCount(6'649'286'656));
+}
+
+TEST(HuggingFace, Qwen2MoeHasAGatedSharedExpertAndBiasesOnItsQueries) {
+  const auto run = Imported("qwen1.5-moe-a2.7b");
+  ASSERT_TRUE(run) << ToString(run.error());
+  EXPECT_TRUE(run->model.experts.shared_expert_gate);
+  EXPECT_EQ(run->model.experts.shared_ffn_hidden, 5632);
+  EXPECT_TRUE(run->model.attention_bias);
+  EXPECT_FALSE(run->model.attention_output_bias);
+  // The weights of Qwen/Qwen1.5-MoE-A2.7B on Hugging Face; the card says 14.3 B, 2.7 B active.
+  const model::ParameterTotals totals = model::CountParameters(run->model);
+  EXPECT_EQ(totals.total, ParameterCount(14'315'784'192));
+  EXPECT_NEAR(static_cast<double>(totals.active.value()), 2.7e9, 0.05e9);
 }
 
 TEST(HuggingFace, WhatConfigLeavesOpenIsTold) {
@@ -215,6 +285,17 @@ TEST(HuggingFaceProblems, AMissingDimensionIsNamed) {
   json.replace(json.find("\"hidden_size\""), 13, "\"hidden_sise\"");
   const std::string text = ProblemsOf(json);
   EXPECT_NE(text.find("config.json has no hidden_size"), std::string::npos) << text;
+}
+
+TEST(HuggingFaceProblems, ExpertLayersThatFollowNoStepAreRefused) {
+  std::string json = ReadFile(kConfigs + "llama4-scout/config.json");
+  json.replace(json.find("\"no_rope_layers\""), 1, "\"moe_layers\": [0, 2], \"");
+  EXPECT_NE(ProblemsOf(json).find("moe_layers: must be those of interleave_moe_layer_step"),
+            std::string::npos);
+  json = ReadFile(kConfigs + "qwen1.5-moe-a2.7b/config.json");
+  json.replace(json.find("\"rope_theta\""), 1, "\"mlp_only_layers\": [3], \"");
+  EXPECT_NE(ProblemsOf(json).find("mlp_only_layers: only leading layers can be dense"),
+            std::string::npos);
 }
 
 TEST(HuggingFaceProblems, ADuplicateKeyIsTold) {

@@ -83,6 +83,7 @@ std::string ModelText(const MeasuredStep& step, std::vector<scenario::Assumption
   if (traits.biases) {
     text += "  attention_bias: true\n  attention_output_bias: true\n  mlp_bias: true\n";
   }
+  if (step.family == "mpt") text += "  norm_bias: false\n";
   if (traits.qk_norm) text += "  qk_norm: true\n";
   if (step.tied_embed) text += "  tied_embeddings: true\n";
   if (step.family == "bloom") text += "  embedding_norm: true\n";
