@@ -326,7 +326,7 @@ void GptNeoX(Translator& t) {
   t.Trait("mlp_bias", "true");
   t.CopyOr("parallel_block", {"use_parallel_residual"}, "true", "the default of gpt_neox");
   // input_layernorm before attention, post_attention_layernorm before the MLP, side by side or not.
-  t.Trait("parallel_block_norms", "2");
+  if (t.Truth({"use_parallel_residual"}, true)) t.Trait("parallel_block_norms", "2");
   Tied(t, false);
 }
 

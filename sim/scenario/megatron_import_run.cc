@@ -10,6 +10,11 @@
 
 namespace quadrille::scenario {
 
+void MegatronImporter::Assume(const std::string& text) {
+  std::vector<std::string>& all = result_.assumptions;
+  if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+}
+
 void MegatronImporter::Inner(const std::string& key, std::int64_t value) {
   body_ += fmt::format("    {}: {}\n", key, value);
 }

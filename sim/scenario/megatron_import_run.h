@@ -37,7 +37,8 @@ class MegatronImporter {
     body_ += fmt::format("  {}: {}\n", key, value);
   }
   void Inner(const std::string& key, std::int64_t value);
-  void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
+  // Once.
+  void Assume(const std::string& text);
 
   void ReadDegrees();
   // Megatron keeps a gated MLP's parameters at those of a plain one.

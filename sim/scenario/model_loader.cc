@@ -100,7 +100,10 @@ void LoadModel(MapReader reader, model::TransformerConfig* config) {
   reader.Read("qk_norm_weights", &config->qk_norm_weights);
   reader.Read("embedding_norm", &config->embedding_norm);
   reader.Read("parallel_block", &config->parallel_block);
-  reader.Read("parallel_block_norms", &config->parallel_block_norms, {1, 2});
+  if (reader.Read("parallel_block_norms", &config->parallel_block_norms, {1, 2}) &&
+      !config->parallel_block) {
+    reader.Error("parallel_block_norms", "counts the norms of a parallel_block, which this is not");
+  }
   reader.Read("sliding_window", &config->sliding_window, kNotNegative);
   reader.Read("window_period", &config->window_period, kPositive);
   LoadLatentAttention(reader.Section("latent"), &config->latent);

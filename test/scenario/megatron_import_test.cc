@@ -142,11 +142,11 @@ TEST(MegatronImportFiles, Llama8bInFp8FromConditionsOnKnownVariables) {
   EXPECT_EQ(got->run.execution.recomputation, model::Recomputation::kNone);
   // WANDB_API_KEY decides nothing; RECOMPUTE does, and stands in the file.
   ASSERT_EQ(got->import.undecided.size(), 1u);
-  EXPECT_NE(got->import.yaml.find("# Not decided in line 68: the body of 'if' sets "
+  EXPECT_NE(got->import.yaml.find("# Not decided in line 64: the body of 'if' sets "
                                   "--recompute-activations"),
             std::string::npos)
       << got->import.yaml;
-  EXPECT_NE(got->import.yaml.find("# Passed over in line 60: the body of 'if'."),
+  EXPECT_NE(got->import.yaml.find("# Passed over in line 57: the body of 'if'."),
             std::string::npos);
 }
 
@@ -346,6 +346,9 @@ TEST(MegatronImport, FlagsThatChangeTimeOrMemoryBecomeKeysOrAreNamed) {
                            "--distribute-saved-activations", "--deterministic-mode"}) {
     EXPECT_TRUE(Has(RunOf(flag), "# Not as given: " + std::string(flag).substr(0, 12))) << flag;
   }
+  EXPECT_TRUE(Has(RunOf("--num-experts 4 --moe-ffn-hidden-size 64 --moe-token-dispatcher-type flex "
+                        "--moe-flex-dispatcher-backend hybridep"),
+                  "  dispatch: hybrid-ep\n"));
   EXPECT_TRUE(Has(RunOf("--qk-l2-norm"), "  qk_norm: true\n  qk_norm_weights: false\n"));
   EXPECT_TRUE(Has(RunOf("--activation-func-fp8-input-store --swiglu"),
                   "  narrow_storage: [activation_input]\n"));

@@ -461,5 +461,29 @@ TEST(Hash, IsTakenOverExactNumbers) {
   EXPECT_NE(text.find(" 0.1 "), std::string::npos) << text;
 }
 
+// A directory of runs may hold one that is named like a model.
+TEST(Library, ARunIsNotTakenForTheModelOfItsName) {
+  const std::string directory =
+      testing::TempDir() + "run_named_like_a_model_" + std::to_string(getpid());
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/tiny.yaml") << SmallRun();
+  std::ofstream(directory + "/mine.yaml") << SmallRun();
+  const auto with_model = [&](const std::string& model) {
+    LoadOptions options = TestLibrary();
+    options.overrides = {"model=" + model};
+    return LoadScenarioText(SmallRun(), directory + "/run.yaml", options);
+  };
+  const auto shipped = with_model("tiny");
+  ASSERT_TRUE(shipped) << ToString(shipped.error());
+  EXPECT_EQ(shipped->model.name, "tiny");
+  const auto none = with_model("mine");
+  ASSERT_FALSE(none);
+  EXPECT_NE(ToString(none.error())
+                .find("there is no model named 'mine' (" + directory + "/mine.yaml is a run)"),
+            std::string::npos)
+      << ToString(none.error());
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace quadrille::scenario
