@@ -271,6 +271,10 @@ void MegatronImporter::ExpertCapacity() {
   if (!capacity || *capacity <= 0.0) return;
   Key("capacity_factor", *capacity);
   if (!padded || *capacity <= 1.0) return;
+  // A load factor counts tokens, and no GPU can get more of them than all.
+  if (*capacity > static_cast<double>(expert_)) {
+    return flags_.Refuse("moe-pad-expert-input-to-capacity", "experts compute the tokens they get");
+  }
   Key("routing", "load-factor");
   Key("load_factor", *capacity);
   Assume(fmt::format("load_factor {}: every expert's rows are padded to its capacity", *capacity));

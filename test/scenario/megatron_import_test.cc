@@ -322,7 +322,8 @@ TEST(MegatronImport, ExpertLayersMustFollowDenseOnes) {
 std::string RunOf(const std::string& more) {
   const auto import = ImportMegatron(
       "--num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length 128 "
-      "--max-position-embeddings 128 --vocab-size 1000 --micro-batch-size 1 --bf16 " +
+      "--max-position-embeddings 128 --vocab-size 1000 --micro-batch-size 1 "
+      "--global-batch-size 8 --bf16 " +
           more,
       "flags", {});
   if (!import) return ToString(import.error());
@@ -361,10 +362,13 @@ TEST(MegatronImport, FlagsThatChangeTimeOrMemoryBecomeKeysOrAreNamed) {
 TEST(MegatronImport, CapacityPaddingIsALoadOfTheCapacity) {
   const std::string experts =
       "--num-experts 4 --moe-ffn-hidden-size 64 --moe-pad-expert-input-to-capacity ";
-  const std::string padded = RunOf(experts + "--moe-expert-capacity-factor 1.5");
+  const std::string padded =
+      RunOf(experts + "--moe-expert-capacity-factor 1.5 --expert-model-parallel-size 2");
   EXPECT_TRUE(Has(padded, "  capacity_factor: 1.5\n  routing: load-factor\n  load_factor: 1.5\n"))
       << padded;
   EXPECT_TRUE(Has(RunOf(experts), "needs --moe-expert-capacity-factor"));
+  EXPECT_TRUE(Has(RunOf(experts + "--moe-expert-capacity-factor 1.5"),
+                  "# Not as given: --moe-pad-expert-input-to-capacity"));
 }
 
 TEST(MegatronImport, MomentsHaveTheirFormatWhereBothHaveTheSame) {
