@@ -72,8 +72,8 @@ TEST_P(MegatronJobs, GiveExactlyTheExpectedRunFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MegatronJobs, testing::ValuesIn(JobFiles()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           std::string name = info.param;
+                         [](const testing::TestParamInfo<std::string>& file) {
+                           std::string name = file.param;
                            std::replace_if(
                                name.begin(), name.end(),
                                [](char c) { return c == '-' || c == '.'; }, '_');

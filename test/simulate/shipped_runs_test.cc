@@ -27,8 +27,8 @@ TEST_P(ShippedRunFiles, ReplaysAndFitsOrSaysThatItDoesNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShippedRunFiles, testing::ValuesIn(ShippedRuns()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           std::string name = info.param;
+                         [](const testing::TestParamInfo<std::string>& file) {
+                           std::string name = file.param;
                            std::replace_if(
                                name.begin(), name.end(),
                                [](char c) { return c == '-' || c == '.'; }, '_');
