@@ -1,7 +1,7 @@
 #!/bin/bash
 # Conditions on arguments with defaults, as in Megatron-LM's examples.
 CHECKPOINT_PATH=${1:-"checkpoints/llama3_8b_fp8"}
-TOKENIZER_ARG=${2:-"MOCK"}
+TOKENIZER=${2:-"MOCK"}
 DATA_ARG=${3:-"MOCK"}
 GPUS_PER_NODE=8
 NUM_NODES=1
@@ -41,7 +41,7 @@ else
 fi
 
 DATA_ARGS_LIST=()
-if [[ "$TOKENIZER_ARG" == "MOCK" ]] || [[ "$DATA_ARG" == "MOCK" ]] || [[ -z "$TOKENIZER_ARG" ]]; then
+if [[ "$TOKENIZER" == "MOCK" ]] || [[ "$DATA_ARG" == "MOCK" ]] || [[ -z "$TOKENIZER" ]]; then
     DATA_ARGS_LIST+=("--mock-data" "--tokenizer-type NullTokenizer" "--vocab-size 128256")
 else
     DATA_ARGS_LIST+=("--data-path $DATA_ARG" "--vocab-size 32000")
