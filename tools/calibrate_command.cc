@@ -199,6 +199,12 @@ int CalibrateFile(CalibrateArguments arguments) {
       if (arguments.only.empty() || StartsWithAny(step.id, arguments.only)) steps.push_back(step);
     }
   }
+  if (steps.empty() && !arguments.only.empty()) {
+    PrintProblems(
+        {{{},
+          fmt::format("--only {}: no id of the files begins so", fmt::join(arguments.only, ","))}});
+    return kWrongInput;
+  }
   scenario::LoadOptions load;
   load.scenario_path = arguments.scenario_path;
   load.shipped_directory = scenario::ShippedDirectory(arguments.executable);

@@ -74,6 +74,12 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   }
   std::vector<MeasuredStep> steps = std::move(*read);
   std::erase_if(steps, [&](const MeasuredStep& step) { return !IsWanted(step.id, arguments); });
+  if (steps.empty() && !arguments.only.empty()) {
+    PrintProblems(
+        {{{},
+          fmt::format("--only {}: no id of the file begins so", fmt::join(arguments.only, ","))}});
+    return kWrongInput;
+  }
   StepValidationOptions options;
   options.load = LoadOf(arguments);
   FillShippedModels(options.load, &steps);

@@ -115,6 +115,13 @@ class IdleOptions(CallTest):
                           ["compare", self.run_file, "--schedules", "1f1b", "-o", "x.txt"]):
             self.assertEqual(self.exits(0, *arguments).stderr, "")
 
+    def test_rows_that_are_not_there_are_not_validated_nor_fitted_to(self):
+        steps = self.write("steps.csv", "id,seq_len,gpu,gpus,layers,hidden,heads,vocab,mbs,gbs,"
+                           "iter_time_s\nA-1,2048,A100,8,24,2048,16,50257,1,8,1.0\n")
+        for command in (["validate", "steps"], ["calibrate"]):
+            self.exits(2, *command, steps, "--only", "B-,C-",
+                       says="--only B-,C-: no id of the file")
+
     def test_seeds_and_options_are_not_guessed(self):
         for seed in ("-1", "18446744073709551616", "1.5", ""):
             self.exits(2, "replay", self.run_file, f"--shuffle-ties={seed}")
