@@ -63,6 +63,14 @@ int Judge(int status, std::size_t rows) {
   return kAnswerIsNo;
 }
 
+// Says that --only left nothing of a file; `what` is what begins the names.
+int NamesNoRow(const ValidateArguments& arguments, std::string_view what) {
+  PrintProblems({{{},
+                  fmt::format("--only {}: no {} of the file begins so",
+                              fmt::join(arguments.only, ","), what)}});
+  return kWrongInput;
+}
+
 int ValidateStepsFile(const ValidateArguments& arguments) {
   int status = kDone;
   const std::optional<CsvTable> table = ReadTable(arguments.file, status);
@@ -74,12 +82,7 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   }
   std::vector<MeasuredStep> steps = std::move(*read);
   std::erase_if(steps, [&](const MeasuredStep& step) { return !IsWanted(step.id, arguments); });
-  if (steps.empty() && !arguments.only.empty()) {
-    PrintProblems(
-        {{{},
-          fmt::format("--only {}: no id of the file begins so", fmt::join(arguments.only, ","))}});
-    return kWrongInput;
-  }
+  if (steps.empty() && !arguments.only.empty()) return NamesNoRow(arguments, "id");
   StepValidationOptions options;
   options.load = LoadOf(arguments);
   FillShippedModels(options.load, &steps);
@@ -122,6 +125,7 @@ int ValidateIsolatedFile(const ValidateArguments& arguments, const Isolated& iso
     return kWrongInput;
   }
   std::erase_if(*rows, [&](const IsolatedRow& row) { return !IsWanted(row.group, arguments); });
+  if (rows->empty() && !arguments.only.empty()) return NamesNoRow(arguments, "group");
   const std::string text = arguments.format == "json"   ? RenderIsolatedJson(*rows)
                            : arguments.format == "csv"  ? RenderIsolatedCsv(*rows)
                            : arguments.format == "html" ? RenderIsolatedHtml(*rows, isolated.name)

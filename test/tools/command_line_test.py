@@ -116,8 +116,9 @@ class Statuses(unittest.TestCase):
                 rows = json.loads(self.exits(0, "validate", kind, str(path), "--only", name,
                                              "--format", "json").stdout)["rows"]
                 self.assertEqual(len(rows), 1, kind)
-                self.assertIn("no row counts", self.exits(1, "validate", kind, str(path),
-                                                          "--only", "nothing").stderr)
+                self.assertIn("of the file begins so",
+                              self.exits(2, "validate", kind, str(path), "--only",
+                                         "nothing").stderr)
                 self.exits(2, "validate", kind, str(path), "--format", "xml")
                 self.exits(3, "validate", kind, "nowhere.csv")
 
