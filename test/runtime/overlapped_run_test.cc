@@ -70,10 +70,13 @@ TEST(OverlappedRun, ZeroBubbleH2NoLongerFillsThePipelineInEveryStep) {
   }
   ASSERT_GT(fill, Duration(0));
   EXPECT_LE(overlapped.step(), barrier.step() - fill / 2);
-  // Each begins later than the one before it, by what a forward takes to come through.
+  // Ranks no longer begin together, and still forward one after the other.
+  bool together = true;
   for (std::size_t r = 1; r < overlapped.ranks.size(); ++r) {
-    EXPECT_GT(overlapped.ranks[r].begin, overlapped.ranks[r - 1].begin);
+    together = together && overlapped.ranks[r].begin == overlapped.ranks[0].begin;
+    EXPECT_GT(overlapped.ranks[r].spans[1].begin, overlapped.ranks[r - 1].spans[1].begin);
   }
+  EXPECT_FALSE(together);
 }
 
 TEST(OverlappedRun, FoldedAndUnfoldedRunsAgree) {
