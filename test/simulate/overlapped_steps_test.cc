@@ -28,9 +28,10 @@ TEST(OverlappedSteps, PostValidationTakesTheFillOfThePipelineOutOfTheStep) {
   const metrics::StepReport barrier = SimulateShipped(kBf16, Small({})).report;
   const metrics::StepReport overlapped =
       SimulateShipped(kBf16, Small({"optimizer.post_validation=true"})).report;
-  // Seven of 16 x 3 passes of filling, much of which the barrier's step waits for.
+  // Seven of 16 x 3 passes of filling, of which the first stage's gather and its wait for the first
+  // backward leave a part.
   EXPECT_LT(ToSeconds(overlapped.step_time), 0.95 * ToSeconds(barrier.step_time));
-  EXPECT_LT(overlapped.bubble.of_makespan.value(), 0.5 * barrier.bubble.of_makespan.value());
+  EXPECT_LT(overlapped.bubble.of_makespan.value(), 0.75 * barrier.bubble.of_makespan.value());
   // No rank waits at the end, neither for others nor for nothing.
   EXPECT_EQ(StateOf(overlapped, program::RankState::kBubbleBarrier), 0.0);
   EXPECT_LT(StateOf(overlapped, program::RankState::kOther),
@@ -38,10 +39,9 @@ TEST(OverlappedSteps, PostValidationTakesTheFillOfThePipelineOutOfTheStep) {
 }
 
 TEST(OverlappedSteps, FoldedAndUnfoldedRunsAgree) {
-  const scenario::Scenario scenario = LoadShipped(
-      kBf16,
-      Small({"optimizer.post_validation=true", "network.fidelity=alpha-beta",
-             "network.interference=false", "training.global_batch=16", "training.microbatches=8"}));
+  const scenario::Scenario scenario =
+      LoadShipped(kBf16, Small({"optimizer.post_validation=true", "network.fidelity=alpha-beta",
+                                "network.interference=false"}));
   SimulateOptions unfold;
   unfold.unfold = true;
   EXPECT_EQ(MustSimulate(scenario).report.step_time,
@@ -57,7 +57,9 @@ TEST(PointToPoint, MessagesRunAtTheRateThatIsPrinted) {
 }
 
 TEST(Stages, AStragglerIsNamedAtItsStageAndTheRowsAverageToTheMean) {
-  scenario::Scenario scenario = LoadShipped(kBf16, Small({"schedule={name: 1f1b}"}));
+  // Transfers beside it, which come later in its replica, would slow some kernels of other stages.
+  scenario::Scenario scenario =
+      LoadShipped(kBf16, Small({"schedule={name: 1f1b}", "network.interference=false"}));
   scenario.perturbations.push_back(
       {runtime::PerturbationKind::kGpuSpeed, {RankId(5)}, Ratio(0.5), {}, {}, 0});
   const metrics::StepReport report = MustSimulate(scenario).report;
