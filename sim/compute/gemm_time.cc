@@ -4,6 +4,11 @@
 // prologue k0 that every tile pays. Two more come from the memory side: skinny matrices stream
 // their operands, and splitting K writes partial sums.
 //
+// The clock acts on the math alone, memory has its own. A table repeats a kernel back to back, and
+// its length shows: work of a fraction of a millisecond runs a few percent slower than shorter and
+// longer work, and after some milliseconds the droop sets in that the chip sustains. That this is
+// power management is a guess; no table shows the clock.
+//
 // Invariants
 //   1. Time falls or stays when SMs are freed, and when bandwidth grows: waves and memory time are
 //   monotone in them and
@@ -43,8 +48,6 @@ constexpr std::array<Tile, 11> kTiles{{{256, 256, 2},
 constexpr std::array<double, 4> kSplits{1, 2, 4, 8};
 // A split GEMM ends with a reduction kernel; fitted to ai-dynamo/aiconfigurator.
 constexpr double kReductionLaunchSeconds = 3e-6;
-// FLOPs over which the droop of a standalone kernel sets in; fitted to ai-dynamo/aiconfigurator.
-constexpr double kDroopFlops = 3e12;
 
 double FourNorm(double a, double b) {
   const double a2 = a * a;
@@ -69,18 +72,32 @@ double TrafficBytes(const model::GemmShape& shape, DataType operand) {
                                     passes * BytesPerElement(shape.output) * m * n);
 }
 
-double DroopFactor(double droop, ClockState clock, double flops) {
-  return clock == ClockState::kSustained ? 1.0 + droop
-                                         : 1.0 + droop * SaturatingRise(flops / kDroopFlops);
+// 4 x^2 / (1 + x^2)^2 at x = ratio: 1 at x = 1, a tenth of it at a sixth and at six times of that.
+double Bump(double ratio) {
+  const double square = ratio * ratio;
+  return 4.0 * square / ((1.0 + square) * (1.0 + square));
 }
 
-// The best candidate, without droop and fixed time.
+// How much longer the clock makes the math of a kernel that would take `at_peak` seconds at the
+// data-sheet peak.
+double ClockFactor(const GemmConstants& constants, ClockState clock, double at_peak) {
+  if (clock == ClockState::kSustained) return 1.0 + constants.sustained_droop;
+  const double onset = at_peak / ToSeconds(constants.droop_onset);
+  const double burst = at_peak / ToSeconds(constants.burst_dip_at);
+  return 1.0 + constants.sustained_droop * SaturatingRise(onset) +
+         constants.burst_dip * Bump(burst);
+}
+
+// The best candidate, without fixed time.
 double FastestTiling(const topology::GpuSpec& gpu, const GemmConstants& constants,
                      const model::GemmShape& shape, DataType operand,
                      const GemmConditions& conditions) {
   const std::int32_t free = gpu.streaming_multiprocessors - conditions.reserved_multiprocessors;
   const double rate_per_sm = constants.peak_share * gpu.Peak(operand).value() *
-                             conditions.layout_speed / gpu.streaming_multiprocessors;
+                             conditions.layout_speed /
+                             (gpu.streaming_multiprocessors *
+                              ClockFactor(constants, conditions.clock,
+                                          GemmFlops(shape).value() / gpu.Peak(operand).value()));
   const double bandwidth = constants.bandwidth_share * gpu.memory_bandwidth.value();
   const double traffic = TrafficBytes(shape, operand);
   const double outputs = Dimension(shape.groups) * Dimension(shape.m) * Dimension(shape.n);
@@ -91,7 +108,7 @@ double FastestTiling(const topology::GpuSpec& gpu, const GemmConstants& constant
     const double per_group =
         std::ceil(Dimension(shape.m) / tile.rows) * std::ceil(Dimension(shape.n) / tile.columns);
     const double slowdown =
-        1.0 + constants.tile_overhead * (128.0 / tile.rows + 128.0 / tile.columns);
+        FourNorm(1.0, constants.tile_overhead * (128.0 / tile.rows + 128.0 / tile.columns));
     const double seconds_per_k =
         2.0 * tile.rows * tile.columns * slowdown / (rate_per_sm * tile.multiprocessors);
     for (const double split : kSplits) {
@@ -145,8 +162,7 @@ double GemmSeconds(const topology::GpuSpec& gpu, const GemmConstants& constants,
   const double flops = GemmFlops(shape).value();
   double seconds = ToSeconds(constants.launch);
   if (flops > 0) {
-    seconds += FastestTiling(gpu, constants, shape, operand, conditions) *
-               DroopFactor(constants.sustained_droop, conditions.clock, flops);
+    seconds += FastestTiling(gpu, constants, shape, operand, conditions);
   }
   if (conditions.includes_operand_cast) {
     const double elements = Dimension(shape.groups) * Dimension(shape.m) * Dimension(shape.k);

@@ -6,18 +6,23 @@
 //   tiles   = groups * ceil(m/bm) * ceil(n/bn) * s
 //   w       = tiles / slots;  slots: free SMs, or pairs of them for the 256x256 tile
 //   waves   = w + alpha (ceil(w) - w), at least 1: one tile takes a whole tile time
-//   e       = 1 / (1 + q (128/bm + 128/bn))
-//   tile    = 2 bm bn (k/s + k0) / (P e peak * SMs per slot / SMs)
+//   e       = 1 / fourth root of (1 + (q (128/bm + 128/bn))^4): tensor cores beside the shared
+//             memory that feeds them, which small tiles wait for
+//   tile    = 2 bm bn (k/s + k0) / (P e peak / clock * SMs per slot / SMs)
 //   compute = waves * tile / layout speed
 //   memory  = bytes / (B * HBM bandwidth);  bytes: A and B read once, C written once (read and
 //             written when it accumulates), and 8 s m n of partial sums if s > 1
 //   time    = fourth root of (compute^4 + memory^4), + 3 us if s > 1
 //
-// and the fastest candidate is taken. The result is stretched by the droop of a GPU at full power,
-// 1 + D when it has been busy for long (a training step), and the fixed time t0 is added. SMs held
-// by communication kernels reduce the slots and nothing else: throughput is proportional to the
-// free SMs (the DeepSeek-V3 trace agrees within 6 %, deepseek-ai/profile-data:train.json against
-// deepseek-ai/DeepGEMM:README.md).
+// and the fastest candidate is taken, and the fixed time t0 is added. The clock is that of a GPU at
+// full power, 1 + D, when it has been busy for long (a training step). In a kernel table it goes by
+// x, the kernel's FLOPs at the peak rate:
+//
+//   clock   = 1 + D (1 - exp(-x / t_d)) + H 4 y^2 / (1 + y^2)^2,   y = x / t_h
+//
+// SMs held by communication kernels reduce the slots and nothing else: throughput is proportional
+// to the free SMs (the DeepSeek-V3 trace agrees within 6 %, deepseek-ai/profile-data:train.json
+// against deepseek-ai/DeepGEMM:README.md).
 //
 // Form and constants were fitted to ai-dynamo/aiconfigurator (aic-core/.../systems/data/*/gemm); on
 // shapes kept out of the fit it errs by 3 to 5 % in the median, as much as two software stacks on
@@ -37,7 +42,7 @@ namespace quadrille::compute {
 
 enum class ClockState : std::uint8_t {
   kSustained,   // a training step: the whole droop
-  kStandalone,  // a kernel table measured with pauses: the droop grows with the kernel's own FLOPs
+  kStandalone,  // a kernel table measured with pauses: dip and droop by the kernel's own length
 };
 
 struct GemmConditions {

@@ -25,12 +25,17 @@ struct RooflineConstants {
 // Tile and wave model of a GEMM (see gemm_time.h for the formula and the meaning of each).
 struct GemmConstants {
   double peak_share = 0.85;       // P: of the data-sheet peak an ideal kernel reaches
-  double tile_overhead = 0.02;    // q: operand traffic per tile
+  double tile_overhead = 0.3;     // q: time to feed a 128 x 128 tile, half of it, of its math
   double prologue_k = 142;        // k0: extra K iterations' worth of time per tile
   double partial_wave = 0.53;     // alpha: share of a full wave that a partial last wave costs
   Duration launch{2'600'000};     // t0
   double bandwidth_share = 0.86;  // B: of the HBM bandwidth
   double sustained_droop = 0.12;  // D: long-run slow-down at full power
+  // A standalone kernel alone sees these: when the droop sets in, and the dip before it, H deep at
+  // its worst, at t_h (times of the kernel at the data-sheet peak).
+  Duration droop_onset{6'000'000'000};
+  double burst_dip = 0.0;
+  Duration burst_dip_at{230'000'000};
   // Cast of the A operand that measured low-precision tables include. A training step has its casts
   // as own kernels, so these enter only under GemmConditions::includes_operand_cast.
   Duration operand_cast_launch{0};

@@ -13,6 +13,7 @@ namespace {
 constexpr Range<double> kShare{0.0, 1.0};
 constexpr Range<double> kUsedShare{0.001, 1.0};  // of a peak, which time is divided by
 constexpr Range<double> kFactor{0.01, 10.0};
+constexpr Range<Duration> kClockTime{std::chrono::microseconds(1), std::chrono::seconds(10)};
 constexpr std::string_view kArchitectures[] = {"volta", "ampere", "hopper", "blackwell"};
 
 void LoadRoofline(MapReader reader, compute::RooflineConstants* constants) {
@@ -34,6 +35,9 @@ void LoadGemm(MapReader& map, std::string_view key, compute::GemmConstants* cons
   reader.Read("launch", &constants->launch, kLaunch);
   reader.Read("bandwidth_share", &constants->bandwidth_share, kUsedShare);
   reader.Read("sustained_droop", &constants->sustained_droop, {0.0, 0.9});
+  reader.Read("droop_onset", &constants->droop_onset, kClockTime);
+  reader.Read("burst_dip", &constants->burst_dip, {0.0, 0.9});
+  reader.Read("burst_dip_at", &constants->burst_dip_at, kClockTime);
   reader.Read("operand_cast_launch", &constants->operand_cast_launch, kLaunch);
   reader.Read("operand_cast_bytes", &constants->operand_cast_bytes, {0.0, 1000.0});
   LoadRoofline(reader.Section("roofline"), &constants->roofline);

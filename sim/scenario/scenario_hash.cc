@@ -143,10 +143,10 @@ void DumpModel(Dump& dump, const model::TransformerConfig& config) {
 }
 
 void DumpGemm(Dump& dump, std::string_view key, const compute::GemmConstants& constants) {
-  const auto& [peak, overhead, prologue, partial, launch, bandwidth, droop, cast_launch, cast_bytes,
-               roofline] = constants;
-  QUADRILLE_DUMP(dump, key, peak, overhead, prologue, partial, launch, bandwidth, droop,
-                 cast_launch, cast_bytes);
+  const auto& [peak, overhead, prologue, partial, launch, bandwidth, droop, onset, dip, dip_at,
+               cast_launch, cast_bytes, roofline] = constants;
+  QUADRILLE_DUMP(dump, key, peak, overhead, prologue, partial, launch, bandwidth, droop, onset, dip,
+                 dip_at, cast_launch, cast_bytes);
   const auto& [roof_launch, roof_peak, roof_bandwidth, constant] = roofline;
   QUADRILLE_DUMP(dump, key, roof_launch, roof_peak, roof_bandwidth, constant);
 }

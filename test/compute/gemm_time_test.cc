@@ -22,15 +22,40 @@ model::GemmShape Shape(std::int64_t m, std::int64_t n, std::int64_t k, std::int6
 topology::GpuSpec H100() { return ReadGpuFile("h100-sxm").gpu; }
 
 // Constants fitted to H100 bf16 tables of ai-dynamo/aiconfigurator (trtllm 1.3.0rc20).
-GemmConstants PublishedH100() {
+GemmConstants FittedH100() {
   GemmConstants c;
-  c.peak_share = 0.855;
-  c.tile_overhead = 0.020;
-  c.prologue_k = 142;
-  c.partial_wave = 0.53;
+  c.peak_share = 0.85;
+  c.tile_overhead = 0.307;
+  c.prologue_k = 136;
+  c.partial_wave = 0.12;
   c.launch = FromSeconds(2.6e-6);
-  c.bandwidth_share = 0.86;
-  c.sustained_droop = 0.12;
+  c.bandwidth_share = 0.87;
+  c.sustained_droop = 0.16;
+  c.droop_onset = FromSeconds(6e-3);
+  c.burst_dip = 0.01;
+  c.burst_dip_at = FromSeconds(200e-6);
+  return c;
+}
+
+// A GPU of 4 SMs and a memory that never binds.
+topology::GpuSpec SmallGpu() {
+  topology::GpuSpec gpu;
+  gpu.name = "small";
+  gpu.streaming_multiprocessors = 4;
+  gpu.peak_16bit = FlopsPerSecond(4e12);
+  gpu.memory_bandwidth = BytesPerSecond(1e18);
+  return gpu;
+}
+
+// Half of the peak, and nothing else.
+GemmConstants WithoutOverheads() {
+  GemmConstants c;
+  c.peak_share = 0.5;
+  c.tile_overhead = 0;
+  c.prologue_k = 0;
+  c.partial_wave = 1;
+  c.launch = FromSeconds(1e-6);
+  c.sustained_droop = 0.25;
   return c;
 }
 
@@ -40,25 +65,16 @@ double Seconds(const topology::GpuSpec& gpu, const GemmConstants& constants,
 }
 
 TEST(GemmTime, OneFullWaveOfOneTileCostsTheTileTime) {
-  // A GPU of 4 SMs and constants without overheads: 4 tiles of 256 x 128 at k = 1024 are one wave.
-  topology::GpuSpec gpu;
-  gpu.name = "small";
-  gpu.streaming_multiprocessors = 4;
-  gpu.peak_16bit = FlopsPerSecond(4e12);
-  gpu.memory_bandwidth = BytesPerSecond(1e18);
-  GemmConstants c;
-  c.peak_share = 0.5;
-  c.tile_overhead = 0;
-  c.prologue_k = 0;
-  c.partial_wave = 1;
-  c.launch = FromSeconds(1e-6);
-  c.sustained_droop = 0.25;
+  // 4 tiles of 256 x 128 at k = 1024 are one wave.
+  const topology::GpuSpec gpu = SmallGpu();
+  const GemmConstants c = WithoutOverheads();
   const double flops = 2.0 * 512 * 256 * 1024;
   EXPECT_NEAR(Seconds(gpu, c, Shape(512, 256, 1024), {}), flops / 2e12 * 1.25 + 1e-6, 1e-12);
 }
 
-TEST(GemmTime, PredictsLlama405BKernelsAsPublishedWithTheConstants) {
-  // Llama 3.1 405B, TP 8, CP 2, 4096 tokens: forward, input gradient, weight gradient (us).
+TEST(GemmTime, PredictsLlama405BKernelsAsThePublishedFitDoes) {
+  // Llama 3.1 405B, TP 8, CP 2, 4096 tokens: forward, input gradient, weight gradient (us), by the
+  // same law with a linear tile overhead and a droop by FLOPs, fitted to the same table.
   struct Row {
     std::int64_t n;
     std::int64_t k;
@@ -72,14 +88,14 @@ TEST(GemmTime, PredictsLlama405BKernelsAsPublishedWithTheConstants) {
                               {16384, 6656, 1154, 1153, 1169},
                               {16032, 16384, 2841, 2820, 2885}};
   const topology::GpuSpec gpu = H100();
-  const GemmConstants c = PublishedH100();
+  const GemmConstants c = FittedH100();
   for (const Row& row : rows) {
     const double forward = Seconds(gpu, c, Shape(4096, row.n, row.k), kStandaloneKernel);
     const double input = Seconds(gpu, c, Shape(4096, row.k, row.n), kStandaloneKernel);
     const double weight = Seconds(gpu, c, Shape(row.n, row.k, 4096), kStandaloneKernel);
-    EXPECT_NEAR(forward * 1e6 / row.forward, 1, 0.01) << row.n;
-    EXPECT_NEAR(input * 1e6 / row.input_gradient, 1, 0.01) << row.n;
-    EXPECT_NEAR(weight * 1e6 / row.weight_gradient, 1, 0.01) << row.n;
+    EXPECT_NEAR(forward * 1e6 / row.forward, 1, 0.04) << row.n;
+    EXPECT_NEAR(input * 1e6 / row.input_gradient, 1, 0.04) << row.n;
+    EXPECT_NEAR(weight * 1e6 / row.weight_gradient, 1, 0.04) << row.n;
   }
 }
 
@@ -110,7 +126,7 @@ TEST(GemmTime, MeetsTheGateOnMeasuredShapesOfEveryGpuAndPrecision) {
 
 TEST(GemmTime, FreeingMultiprocessorsNeverSlowsAGemm) {
   const topology::GpuSpec gpu = H100();
-  const GemmConstants c = PublishedH100();
+  const GemmConstants c = FittedH100();
   for (const model::GemmShape& shape : {Shape(4096, 2304, 16384), Shape(300, 200, 100),
                                         Shape(1, 7168, 2048), Shape(512, 4096, 7168, 8)}) {
     double previous = Seconds(gpu, c, shape, {.reserved_multiprocessors = 131});
@@ -128,7 +144,7 @@ TEST(GemmTime, MoreBandwidthNeverSlowsAGemm) {
     double previous = 1e9;
     for (double bandwidth = 0.5e12; bandwidth < 10e12; bandwidth *= 1.3) {
       gpu.memory_bandwidth = BytesPerSecond(bandwidth);
-      const double now = Seconds(gpu, PublishedH100(), shape, {});
+      const double now = Seconds(gpu, FittedH100(), shape, {});
       EXPECT_LT(now, previous);
       previous = now;
     }
@@ -138,46 +154,91 @@ TEST(GemmTime, MoreBandwidthNeverSlowsAGemm) {
 TEST(GemmTime, ReservedMultiprocessorsCostTheirShareOfALargeGemm) {
   const topology::GpuSpec gpu = H100();
   const model::GemmShape shape = Shape(16384, 16384, 8192);
-  const double whole = Seconds(gpu, PublishedH100(), shape, {});
-  const double shared = Seconds(gpu, PublishedH100(), shape, {.reserved_multiprocessors = 20});
+  const double whole = Seconds(gpu, FittedH100(), shape, {});
+  const double shared = Seconds(gpu, FittedH100(), shape, {.reserved_multiprocessors = 20});
   EXPECT_NEAR(shared / whole, 132.0 / 112.0, 0.02);
 }
 
-TEST(GemmTime, ASustainedRunPaysTheWholeDroopAndAShortStandaloneKernelAlmostNone) {
-  const topology::GpuSpec gpu = H100();
-  GemmConstants cool = PublishedH100();
-  cool.sustained_droop = 0;
-  const double launch = ToSeconds(cool.launch);
-  for (const model::GemmShape& shape : {Shape(1024, 1024, 1024), Shape(32768, 16384, 16384)}) {
-    const double bare = Seconds(gpu, cool, shape, {}) - launch;
-    const double hot = Seconds(gpu, PublishedH100(), shape, {}) - launch;
-    const double alone = Seconds(gpu, PublishedH100(), shape, kStandaloneKernel) - launch;
-    EXPECT_NEAR(hot / bare, 1.12, 1e-9);
-    // 1 + 0.12 (1 - exp(-FLOPs / 3e12)), of which the rational form may miss 0.012 x 0.12.
-    const double exact = 1 + 0.12 * (1 - std::exp(-GemmFlops(shape).value() / 3e12));
-    EXPECT_NEAR(alone / bare, exact, 0.0015);
+TEST(GemmTime, ASmallTileWaitsForSharedMemoryByTheFourNorm) {
+  // Four tiles of 64 x 64, a wave: math 1, feeding q (128/64 + 128/64) = 4 q. Larger tiles would
+  // have to split k, whose reduction takes longer than the whole.
+  const topology::GpuSpec gpu = SmallGpu();
+  const model::GemmShape shape = Shape(128, 128, 64);
+  GemmConstants c = WithoutOverheads();
+  c.sustained_droop = 0;
+  const double launch = ToSeconds(c.launch);
+  const double math = Seconds(gpu, c, shape, {}) - launch;
+  EXPECT_NEAR(math, 2.0 * 128 * 128 * 64 / 2e12, 1e-11);
+  for (const double q : {0.1, 0.25, 0.5}) {
+    c.tile_overhead = q;
+    EXPECT_NEAR((Seconds(gpu, c, shape, {}) - launch) / math,
+                std::pow(1 + std::pow(4 * q, 4), 0.25), 1e-6)
+        << q;
   }
+}
+
+TEST(GemmTime, ASustainedRunPaysTheWholeDroopAndAStandaloneKernelByItsLength) {
+  const topology::GpuSpec gpu = SmallGpu();
+  GemmConstants c = WithoutOverheads();
+  c.droop_onset = FromSeconds(6e-3);
+  c.burst_dip = 0.1;
+  c.burst_dip_at = FromSeconds(200e-6);
+  const double launch = ToSeconds(c.launch);
+  for (const std::int64_t k : {64, 1024, 3051, 100'000, 10'000'000}) {
+    // Four tiles of 256 x 128: one full wave, whatever k.
+    const model::GemmShape shape = Shape(512, 256, k);
+    const double at_peak = GemmFlops(shape).value() / 4e12;
+    const double cool = at_peak / 0.5;
+    EXPECT_NEAR((Seconds(gpu, c, shape, {}) - launch) / cool, 1.25, 1e-6) << k;
+    // The rational form of the exponential may miss 0.012.
+    const double y = at_peak / 200e-6;
+    const double expected =
+        1 + 0.25 * (1 - std::exp(-at_peak / 6e-3)) + 0.1 * 4 * y * y / ((1 + y * y) * (1 + y * y));
+    EXPECT_NEAR((Seconds(gpu, c, shape, kStandaloneKernel) - launch) / cool, expected, 0.0035) << k;
+  }
+  // The dip is deepest at its time and gone far from it.
+  const auto slowdown = [&](double at_peak) {
+    const auto k = std::llround(at_peak * 4e12 / (2.0 * 512 * 256));
+    const model::GemmShape shape = Shape(512, 256, k);
+    GemmConstants flat = c;
+    flat.burst_dip = 0;
+    return (Seconds(gpu, c, shape, kStandaloneKernel) - launch) /
+           (Seconds(gpu, flat, shape, kStandaloneKernel) - launch);
+  };
+  EXPECT_GT(slowdown(200e-6), 1.09);
+  EXPECT_LT(slowdown(5e-6), 1.005);
+  EXPECT_LT(slowdown(20e-3), 1.005);
+}
+
+TEST(GemmTime, TheClockSlowsMathAndNotMemory) {
+  topology::GpuSpec gpu = SmallGpu();
+  gpu.memory_bandwidth = BytesPerSecond(1e9);
+  GemmConstants hot = WithoutOverheads();
+  GemmConstants cool = hot;
+  cool.sustained_droop = 0;
+  const model::GemmShape streaming = Shape(512, 256, 1024);
+  EXPECT_NEAR(Seconds(gpu, hot, streaming, {}) / Seconds(gpu, cool, streaming, {}), 1, 1e-3);
 }
 
 TEST(GemmTime, AccumulationAddsItsTrafficWhereMemoryBinds) {
   const topology::GpuSpec gpu = H100();
   model::GemmShape shape = Shape(16384, 13312, 64);
-  const double plain = Seconds(gpu, PublishedH100(), shape, {});
+  const double plain = Seconds(gpu, FittedH100(), shape, {});
   EXPECT_EQ(GemmTraffic(shape, DataType::kBf16).value(),
             2 * (16384 * 64 + 13312 * 64) + 2LL * 16384 * 13312);
   shape.accumulate = true;
   shape.output = DataType::kFp32;
   EXPECT_EQ(GemmTraffic(shape, DataType::kBf16).value(),
             2 * (16384 * 64 + 13312 * 64) + 8LL * 16384 * 13312);
-  EXPECT_GT(Seconds(gpu, PublishedH100(), shape, {}), 2.5 * plain);
+  EXPECT_GT(Seconds(gpu, FittedH100(), shape, {}), 2.5 * plain);
 }
 
 TEST(GemmTime, AGroupOfOneIsADenseGemmAndEmptyWorkCostsItsLaunch) {
   const topology::GpuSpec gpu = H100();
-  EXPECT_EQ(Seconds(gpu, PublishedH100(), Shape(4096, 4096, 7168, 1), {}),
-            Seconds(gpu, PublishedH100(), Shape(4096, 4096, 7168), {}));
-  EXPECT_DOUBLE_EQ(Seconds(gpu, PublishedH100(), Shape(0, 4096, 7168, 8), {}), 2.6e-6);
-  EXPECT_DOUBLE_EQ(Seconds(gpu, PublishedH100(), Shape(128, 4096, 7168, 0), {}), 2.6e-6);
+  EXPECT_EQ(Seconds(gpu, FittedH100(), Shape(4096, 4096, 7168, 1), {}),
+            Seconds(gpu, FittedH100(), Shape(4096, 4096, 7168), {}));
+  EXPECT_DOUBLE_EQ(Seconds(gpu, FittedH100(), Shape(0, 4096, 7168, 8), {}), 2.6e-6);
+  EXPECT_DOUBLE_EQ(Seconds(gpu, FittedH100(), Shape(128, 4096, 7168, 0), {}), 2.6e-6);
 }
 
 TEST(GemmTime, ManyRowsPerExpertCostAsADenseGemmAndFewRowsMore) {
@@ -186,10 +247,10 @@ TEST(GemmTime, ManyRowsPerExpertCostAsADenseGemmAndFewRowsMore) {
   const topology::GpuSpec gpu = H100();
   const auto rate = [&](std::int64_t rows) {
     const model::GemmShape shape = Shape(rows, 4096, 7168, 8);
-    return GemmFlops(shape).value() / Seconds(gpu, PublishedH100(), shape, {});
+    return GemmFlops(shape).value() / Seconds(gpu, FittedH100(), shape, {});
   };
   const model::GemmShape dense = Shape(8 * 4096, 4096, 7168);
-  const double dense_rate = GemmFlops(dense).value() / Seconds(gpu, PublishedH100(), dense, {});
+  const double dense_rate = GemmFlops(dense).value() / Seconds(gpu, FittedH100(), dense, {});
   EXPECT_NEAR(rate(4096) / dense_rate, 1, 0.02);
   EXPECT_LT(rate(64), 0.5 * dense_rate);
   EXPECT_LT(rate(64), rate(256));

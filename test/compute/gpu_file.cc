@@ -38,6 +38,11 @@ GemmConstants GemmOf(const YAML::Node& node) {
   c.launch = TimeOf(node["launch"]);
   c.bandwidth_share = NumberOf(node["bandwidth_share"]);
   c.sustained_droop = NumberOf(node["sustained_droop"]);
+  if (node["droop_onset"]) c.droop_onset = TimeOf(node["droop_onset"]);
+  if (node["burst_dip"]) {
+    c.burst_dip = NumberOf(node["burst_dip"]);
+    c.burst_dip_at = TimeOf(node["burst_dip_at"]);
+  }
   if (node["operand_cast_launch"]) {
     c.operand_cast_launch = TimeOf(node["operand_cast_launch"]);
     c.operand_cast_bytes = NumberOf(node["operand_cast_bytes"]);

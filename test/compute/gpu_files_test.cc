@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -63,11 +64,13 @@ TEST(GpuFiles, ConstantsAreInPhysicalRange) {
     const GpuFile file = ReadGpuFile(name);
     const GpuEfficiency& e = file.efficiency;
     for (const GemmConstants* c : {&e.gemm_16bit, &e.gemm_fp8, &e.gemm_fp8_block, &e.gemm_fp4}) {
-      // What a 128 x 256 tile reaches of the peak.
-      const double reached = c->peak_share / (1 + 1.5 * c->tile_overhead);
+      // What a 256 x 256 tile reaches of the peak.
+      const double reached =
+          c->peak_share / std::sqrt(std::sqrt(1 + std::pow(c->tile_overhead, 4)));
       EXPECT_GT(reached, 0.45) << name;
       EXPECT_LT(reached, 0.9) << name;
       EXPECT_GE(c->sustained_droop, 0) << name;
+      EXPECT_LT(c->burst_dip, 0.2) << name;
       EXPECT_LE(c->partial_wave, 1) << name;
       EXPECT_LE(c->bandwidth_share, 1) << name;
     }

@@ -24,6 +24,9 @@ bool Contains(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
+// A machine with constants of its own is a group of its own.
+constexpr const char* kSimuMaxNode = "b200-simumax";
+
 // A cluster that any GPU can be put into.
 constexpr const char* kAnyCluster = "dgx-h100-superpod";
 
@@ -40,7 +43,7 @@ const scenario::Scenario* GpuOf(HardwareLibrary& library, const std::string& mea
   // Also the name of a description, the user's own among them.
   std::string gpu(known != nullptr ? known->description : std::string_view(measured));
   // That node has constants of its own.
-  if (gpu == "b200" && Contains(source, "SimuMax")) gpu = "b200-simumax";
+  if (gpu == "b200" && Contains(source, "SimuMax")) gpu = kSimuMaxNode;
   return library.Find(kAnyCluster, gpu);
 }
 
