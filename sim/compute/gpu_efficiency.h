@@ -92,6 +92,10 @@ struct MeasuredMemoryBound {
   // touches too much between two uses of a tensor for that.
   double cached_share = 0;
   Bytes cache{0};
+  // A row longer than this does not stay on the chip between two passes of the kernel over it,
+  // which adds `reread` of the traffic. 0: no such limit was seen.
+  Bytes row_kept{0};
+  double reread = 0;
 };
 
 // Systematic effects, each a knob with a name (compute.md's finding: they exceed the error of any

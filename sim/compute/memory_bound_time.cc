@@ -24,7 +24,7 @@ double MemoryBoundSeconds(const topology::GpuSpec& gpu, const MemoryBoundConstan
 }
 
 double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu, const MeasuredMemoryBound& kernel,
-                                  Bytes bytes) {
+                                  Bytes bytes, Bytes row) {
   QUADRILLE_CHECK(kernel.bandwidth_share > 0 && bytes.value() >= 0, "{}: share {}, {} bytes",
                   kernel.kernel, kernel.bandwidth_share, bytes.value());
   const auto moved = static_cast<double>(bytes.value());
@@ -34,7 +34,9 @@ double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu, const MeasuredMe
     const double cached = std::clamp((1.1 * cache - moved) / (0.45 * cache), 0.0, 1.0);
     per_byte = cached / kernel.cached_share + (1.0 - cached) / kernel.bandwidth_share;
   }
-  return ToSeconds(kernel.launch) + moved * per_byte / gpu.memory_bandwidth.value();
+  const bool read_again = kernel.row_kept.value() > 0 && row > kernel.row_kept;
+  const double passes = read_again ? 1.0 + kernel.reread : 1.0;
+  return ToSeconds(kernel.launch) + passes * moved * per_byte / gpu.memory_bandwidth.value();
 }
 
 }  // namespace quadrille::compute

@@ -24,9 +24,11 @@ namespace quadrille::compute {
                                         const MemoryBoundConstants& constants,
                                         const model::MemoryBoundShape& shape);
 
-// One kernel of a measured table: its launch + bytes / (its share * HBM bandwidth). REQUIRES: share
-// > 0, bytes >= 0; CHECKed.
+// One kernel of a measured table: its launch + bytes / (its share * HBM bandwidth), with 1 + reread
+// times the bytes when its rows, of `row` bytes, outgrow row_kept. REQUIRES: share > 0, bytes >= 0;
+// CHECKed.
 [[nodiscard]] double MeasuredMemoryBoundSeconds(const topology::GpuSpec& gpu,
-                                                const MeasuredMemoryBound& kernel, Bytes bytes);
+                                                const MeasuredMemoryBound& kernel, Bytes bytes,
+                                                Bytes row = Bytes(0));
 
 }  // namespace quadrille::compute

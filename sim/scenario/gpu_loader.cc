@@ -158,6 +158,8 @@ void LoadMeasuredKernels(MapReader& map, compute::GpuEfficiency* efficiency,
       reader.Require({"cache"});
     }
     reader.Read("cache", &measured.cache);
+    if (reader.Read("row_kept", &measured.row_kept)) reader.Require({"reread"});
+    reader.Read("reread", &measured.reread, {0.0, 10.0});
     if (reader.present()) reader.Require({"kernel", "launch", "bandwidth_share"});
     ReadSource(reader, fmt::format("measured_memory_bound.{}", i), notes);
     reader.Finish();

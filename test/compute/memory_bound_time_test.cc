@@ -70,6 +70,17 @@ TEST(MemoryBoundTime, AMeasuredKernelRunsAtTheSpeedOfTheCacheWhereItsTensorsFit)
   }
 }
 
+TEST(MemoryBoundTime, AMeasuredKernelReadsAgainTheRowsThatDoNotStayOnTheChip) {
+  topology::GpuSpec gpu;
+  gpu.memory_bandwidth = BytesPerSecond(1e12);
+  const MeasuredMemoryBound kernel{
+      .kernel = "torch_ln", .bandwidth_share = 0.5, .row_kept = Bytes(16384), .reread = 0.4};
+  const Bytes moved(1'000'000);
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, moved, Bytes(16384)), 2e-6);
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, moved, Bytes(16388)), 2.8e-6);
+  EXPECT_DOUBLE_EQ(MeasuredMemoryBoundSeconds(gpu, kernel, moved), 2e-6) << "rows of unknown size";
+}
+
 TEST(MemoryBoundTimeDeathTest, AClassWithoutAShareIsRefused) {
   const MemoryBoundConstants constants{.bandwidth_share = {0.9}};
   EXPECT_DEATH((void)BandwidthShare(constants, model::MemoryBoundClass::kOptimizer),

@@ -83,6 +83,7 @@ void PredictGemm(const CsvTable& table, std::size_t i, CellReader& cells, Hardwa
     return Fail(row, RowStatus::kSkipped, NoSuchGpu(table.At(i, "gpu")));
   }
   row->generation = hardware->gpu.architecture;
+  if (hardware->gpu.name == kSimuMaxNode) row->group = fmt::format("{} {}", kSimuMaxNode, type);
   const compute::GpuEfficiency& efficiency = hardware->efficiency;
   const bool block = type == "fp8_block" || type == "fp8_deepseek";
   const compute::GemmConstants* constants = &efficiency.gemm_16bit;
@@ -220,7 +221,9 @@ void PredictMemoryBound(const CsvTable& table, std::size_t i, CellReader& cells,
   for (const compute::MeasuredMemoryBound& entry : hardware->efficiency.measured_memory_bound) {
     if (entry.kernel != kernel) continue;
     const auto moved = Bytes(static_cast<std::int64_t>(bytes));
-    return Settle(row, compute::MeasuredMemoryBoundSeconds(hardware->gpu, entry, moved));
+    const std::int64_t width = table.At(i, "dtype") == "fp32" ? 4 : 2;
+    const Bytes in_row(width * cells.Whole(i, "cols", 0, 0));
+    return Settle(row, compute::MeasuredMemoryBoundSeconds(hardware->gpu, entry, moved, in_row));
   }
   Fail(row, RowStatus::kSkipped, fmt::format("no constants of kernel '{}'", kernel));
 }
