@@ -142,9 +142,7 @@ std::string RenderCommunication(const StepReport& report, const TableStyle& styl
   }
   if (table.empty()) return Heading("Communication", "none", style);
   return Heading("Communication",
-                 "per GPU, mean over ranks; bytes are bus-normalised, messages count where they "
-                 "are sent",
-                 style) +
+                 "per GPU, mean over ranks; bytes bus-normalised, messages of the sender", style) +
          table.Render(style);
 }
 
@@ -206,8 +204,7 @@ std::string RenderStates(const StepReport& report, const TableStyle& style) {
   shares.emplace_back("");
   table.AddRow(shares);
   const std::string_view rows =
-      "seconds per GPU, mean over a stage's ranks; a rank is in one state at a time, so each row "
-      "sums to the step";
+      "seconds per GPU, mean over a stage's ranks; each row sums to the step";
   return Heading("Where the time goes",
                  std::string(rows) + (slowest ? "; below a stage its slowest rank" : ""), style) +
          table.Render(style);
