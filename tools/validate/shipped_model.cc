@@ -85,6 +85,7 @@ void FillShippedModels(const scenario::LoadOptions& load, std::vector<MeasuredSt
     const auto named = names.find(Squeezed(step.model));
     if (named == names.end()) {
       std::vector<std::string_view> known;
+      known.reserve(names.size());
       for (const auto& [squeezed, name] : names) known.push_back(squeezed);
       const std::string word = Squeezed(step.model);
       const std::string_view nearest = Nearest(word, known);
