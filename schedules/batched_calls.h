@@ -12,7 +12,7 @@ namespace quadrille::schedules {
 [[nodiscard]] bool RunsInOrder(const LoweredSchedule& calls, const PipelineSchedule& schedule);
 
 // Megatron's batched calls of an order that is its own: 1f1b, or with chunks interleaved by groups
-// of `microbatch_group` (0: as many as ranks). Nothing for another order.
+// of `request.group` (0: as many as the order shows). Nothing for another order.
 [[nodiscard]] std::optional<LoweredSchedule> MegatronBatchesOf(const PipelineSchedule& schedule,
                                                                ScheduleRequest request);
 

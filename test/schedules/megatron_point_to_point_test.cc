@@ -1,6 +1,7 @@
 #include "schedules/megatron_point_to_point.h"
 
 #include "schedule_test_support.h"
+#include "schedules/batched_calls.h"
 #include "schedules/evaluate.h"
 
 namespace quadrille::schedules {
@@ -90,6 +91,17 @@ TEST(MegatronCalls, LeaveTheOrderOfComputationAloneAndNeverDeadlock) {
     }
   }
   EXPECT_GT(cases, 300);
+}
+
+// An order file says no group; the order itself does.
+TEST(MegatronCalls, AreFoundForAnInterleavedOrderOfAnyGroup) {
+  for (const std::int32_t group : {4, 6, 8, 12}) {
+    const auto schedule = Build("interleaved", Request(4, 12, 3, group));
+    const auto batches = MegatronBatchesOf(schedule, {});
+    ASSERT_TRUE(batches.has_value()) << group;
+    EXPECT_EQ(ComputeOf(*batches), schedule.ranks) << group;
+  }
+  EXPECT_FALSE(MegatronBatchesOf(Build("interleaved-zb", Request(4, 12, 3)), {}).has_value());
 }
 
 TEST(MegatronCalls, SendsMeetReceivesOnEveryConnection) {
