@@ -29,11 +29,9 @@
 namespace quadrille::tools {
 namespace {
 
-struct CalibrateArguments {
-  std::string executable;
+struct CalibrateArguments : RunArguments {
   std::vector<std::string> files;
   std::string output;
-  std::vector<std::string> scenario_path;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
   std::vector<std::string> constants = {"derate", "spread", "attention", "eager", "fixed-step"};
@@ -109,8 +107,7 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
                               const std::vector<MeasuredStep>& steps,
                               std::vector<StepOutcome>* outcomes) {
   StepValidationOptions options;
-  options.load.scenario_path = arguments.scenario_path;
-  options.load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  options.load = LoadOptionsOf(arguments);
   options.threads = arguments.threads;
   const auto stacks = LoadStacks(options.load.shipped_directory + "/clusters/stacks");
   if (!stacks) return tl::unexpected(stacks.error());
@@ -152,9 +149,7 @@ std::set<std::string> OwnersOf(const scenario::LoadOptions& load,
 
 // The GPUs and stacks that --of names, GPUs in any spelling. Errors: those that are none.
 Result<std::vector<std::string>> WantedOwners(const CalibrateArguments& arguments) {
-  scenario::LoadOptions load;
-  load.scenario_path = arguments.scenario_path;
-  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  const scenario::LoadOptions load = LoadOptionsOf(arguments);
   const auto stacks = LoadStacks(load.shipped_directory + "/clusters/stacks");
   if (!stacks) return tl::unexpected(stacks.error());
   const std::set<std::string> known = OwnersOf(load, *stacks);
@@ -205,9 +200,7 @@ int CalibrateFile(CalibrateArguments arguments) {
           fmt::format("--only {}: no id of the files begins so", fmt::join(arguments.only, ","))}});
     return kWrongInput;
   }
-  scenario::LoadOptions load;
-  load.scenario_path = arguments.scenario_path;
-  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
+  const scenario::LoadOptions load = LoadOptionsOf(arguments);
   FillShippedModels(load, &steps);
   std::vector<StepOutcome> outcomes;
   const Result<CalibrationReport> report = Fit(arguments, steps, &outcomes);

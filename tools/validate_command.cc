@@ -30,12 +30,9 @@
 namespace quadrille::tools {
 namespace {
 
-struct ValidateArguments {
-  std::string executable;
-  std::string file;
+// `file` is the table of measurements; the rest holds for the run of every row.
+struct ValidateArguments : RunArguments {
   std::string format = "table";
-  std::vector<std::string> overrides;
-  std::vector<std::string> scenario_path;
   std::vector<std::string> only;
   int threads = 0;
   bool newest = false;
@@ -46,14 +43,6 @@ bool IsWanted(const std::string& name, const ValidateArguments& arguments) {
   return arguments.only.empty() ||
          std::any_of(arguments.only.begin(), arguments.only.end(),
                      [&](const std::string& head) { return name.rfind(head, 0) == 0; });
-}
-
-scenario::LoadOptions LoadOf(const ValidateArguments& arguments) {
-  scenario::LoadOptions load;
-  load.overrides = arguments.overrides;
-  load.scenario_path = arguments.scenario_path;
-  load.shipped_directory = scenario::ShippedDirectory(arguments.executable);
-  return load;
 }
 
 // `status`, or that the answer is no where no row was predicted, said on standard error.
@@ -84,7 +73,7 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   std::erase_if(steps, [&](const MeasuredStep& step) { return !IsWanted(step.id, arguments); });
   if (steps.empty() && !arguments.only.empty()) return NamesNoRow(arguments, "id");
   StepValidationOptions options;
-  options.load = LoadOf(arguments);
+  options.load = LoadOptionsOf(arguments);
   FillShippedModels(options.load, &steps);
   options.threads = arguments.threads;
   const Result<std::vector<SoftwareStack>> stacks =
@@ -119,7 +108,7 @@ int ValidateIsolatedFile(const ValidateArguments& arguments, const Isolated& iso
   int status = kDone;
   const std::optional<CsvTable> table = ReadTable(arguments.file, status);
   if (!table) return status;
-  Result<std::vector<IsolatedRow>> rows = isolated.validate(*table, LoadOf(arguments));
+  Result<std::vector<IsolatedRow>> rows = isolated.validate(*table, LoadOptionsOf(arguments));
   if (!rows) {
     PrintProblems(rows.error());
     return kWrongInput;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "schedules/registry.h"
 #include "sim/scenario/names.h"
@@ -99,10 +101,15 @@ void CheckGradients(Findings* findings, const Scenario& s) {
 void CheckSharding(Findings* findings, const Scenario& s) {
   const auto given = [&](const char* key) { return findings->Has(key); };
   const bool full = s.parallel.sharding == parallel::DataSharding::kFull;
-  for (const char* key : {"overlap.fsdp_prefetch", "overlap.fsdp_reshard_after_forward",
-                          "overlap.fsdp_launch", "overlap.fsdp_active_chunks"}) {
+  const std::pair<const char*, std::string> unsharding[] = {
+      {"overlap.fsdp_prefetch", fmt::format("{}", s.overlap.fsdp_prefetch)},
+      {"overlap.fsdp_reshard_after_forward",
+       fmt::format("{}", s.overlap.fsdp_reshard_after_forward)},
+      {"overlap.fsdp_launch", std::string(NameOf(s.overlap.fsdp_launch, kShardLaunches))},
+      {"overlap.fsdp_active_chunks", fmt::format("{}", s.overlap.fsdp_active_chunks)}};
+  for (const auto& [key, value] : unsharding) {
     if (!full && given(key)) {
-      NoEffect(findings, key, "its value", "parallel.zero is not 3: no parameters are unsharded");
+      NoEffect(findings, key, value, "parallel.zero is not 3: no parameters are unsharded");
     }
   }
   const bool fabric = s.network.fidelity == network::Fidelity::kFlow ||

@@ -39,7 +39,7 @@ TEST(NoEffect, FusedAttentionIsRepeatedForNothing) {
 
 TEST(NoEffect, OptionsOfFullShardingAndTheOrderOfNodesNeedWhatTheyAreFor) {
   EXPECT_EQ(WarningsWith({"overlap.fsdp_prefetch=2"}),
-            "command line: overlap.fsdp_prefetch: 'its value' has no effect: parallel.zero is not "
+            "command line: overlap.fsdp_prefetch: '2' has no effect: parallel.zero is not "
             "3: no parameters are unsharded");
   EXPECT_EQ(WarningsWith({"placement.order=random"}),
             "command line: placement.order: 'random' has no effect: which nodes share a switch "
