@@ -1,4 +1,4 @@
-// `quadrille calibrate`: fits named constants to measured step times.
+// `quadrille calibrate`: fits named constants to measurements.
 #pragma once
 
 #include <CLI/CLI.hpp>
