@@ -238,8 +238,7 @@ void AddCalibrateSteps(CLI::App& command, const std::string& executable, int& st
       ->check(NamesAFile());
   AddScenarioPath(command, &arguments->scenario_path);
   command.add_option("--only", arguments->only, "Only rows whose id begins so")->delimiter(',');
-  command.add_option("--exclude", arguments->exclude, "No rows whose id begins so")
-      ->delimiter(',');
+  command.add_option("--exclude", arguments->exclude, "No rows whose id begins so")->delimiter(',');
   command
       .add_option("--constants", arguments->constants,
                   "derate, spread, attention, eager, fixed-step")

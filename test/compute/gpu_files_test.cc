@@ -39,8 +39,9 @@ void ExpectCited(const YAML::Node& node, const std::string& path, bool cited) {
 
 TEST(GpuFiles, AllAskedForAreShipped) {
   const std::vector<std::string> names = ShippedGpus();
-  for (const char* name : {"v100-sxm", "a100-sxm-80gb", "a100-pcie", "h100-sxm", "h100-torchtitan",
-                           "h200-sxm", "h800-sxm", "b200", "gb200", "b300", "gb300"}) {
+  for (const char* name :
+       {"v100-sxm", "v100-pcie", "a100-sxm-80gb", "a100-pcie", "a100-pcie-40gb", "h100-sxm",
+        "h100-torchtitan", "h200-sxm", "h800-sxm", "b200", "gb200", "b300", "gb300"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   }
 }

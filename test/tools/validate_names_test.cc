@@ -68,10 +68,12 @@ TEST(GpuNames, EverySpellingOfATableIsTheSameGpu) {
   }
   EXPECT_EQ(description("A100-SXM4-40GB"), "a100-sxm-40gb");
   EXPECT_EQ(description("A100-80GB-PCIe"), "a100-pcie");
+  EXPECT_EQ(description("A100-40GB-PCIe"), "a100-pcie-40gb");
   EXPECT_EQ(description("V100-SXM2"), "v100-sxm");
+  EXPECT_EQ(description("V100-PCIE-16GB"), "v100-pcie");
   EXPECT_EQ(description("H100-96GB-500W"), "h100-torchtitan");
   EXPECT_EQ(description("GB200-NVL72"), "gb200");
-  for (const char* text : {"", "?", "A100-40GB-PCIe", "MI350X", "TPUv3", "H100-NVL"}) {
+  for (const char* text : {"", "?", "A40", "MI350X", "TPUv3", "H100-NVL"}) {
     EXPECT_EQ(description(text), "none") << text;
   }
 }
