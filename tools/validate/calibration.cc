@@ -8,8 +8,10 @@
 #include <set>
 
 #include "sim/base/parallel_for.h"
+#include "sim/report/json_stream.h"
 #include "sim/scenario/software_stack.h"
 #include "sim/simulate/simulate.h"
+#include "tools/validate/bounded_fit.h"
 #include "tools/validate/step_resolver.h"
 
 namespace quadrille::tools {
@@ -170,11 +172,8 @@ class Calibrator {
       scenarios_.push_back(*row->scenario);
       predicted_.push_back(row->predicted_s);
     }
-    std::map<std::string, double> sizes;
-    for (const StepOutcome* row : report_->rows) sizes[GroupOf(*row)] += 1.0;
-    for (const StepOutcome* row : report_->rows) {
-      model_.weights.push_back(1.0 / std::sqrt(sizes[GroupOf(*row)]));
-    }
+    for (const StepOutcome* row : report_->rows) groups_.push_back(GroupOf(*row));
+    model_.weights = WeightsByGroup(groups_);
   }
 
   void Run() {
@@ -284,15 +283,12 @@ class Calibrator {
     for (FittedConstant& constant : report_->constants) {
       constant.smallest = constant.largest = constant.value;
     }
-    std::map<std::string, int> fold_of;
-    for (const StepOutcome* row : report_->rows) fold_of.emplace(GroupOf(*row), 0);
-    int next = 0;
-    for (auto& [group, fold] : fold_of) fold = next++ % std::max(options_.folds, 1);
-    const bool folded = options_.folds > 1 && fold_of.size() > 1;
-    if (folded) report_->errors_cross_validated = report_->errors_after;
-    for (int fold = 0; folded && fold < options_.folds; ++fold) {
+    const std::vector<int> fold_of = FoldsByGroup(groups_, options_.folds);
+    const int last = fold_of.empty() ? 0 : *std::max_element(fold_of.begin(), fold_of.end());
+    if (last > 0) report_->errors_cross_validated = report_->errors_after;
+    for (int fold = 0; last > 0 && fold <= last; ++fold) {
       std::vector<bool> held;
-      for (const StepOutcome* row : report_->rows) held.push_back(fold_of[GroupOf(*row)] == fold);
+      for (const int row_fold : fold_of) held.push_back(row_fold == fold);
       Hold(held, &report_->errors_cross_validated, true);
     }
     LeaveOut([](const StepOutcome& row) { return row.step->source_id; },
@@ -318,6 +314,7 @@ class Calibrator {
   const CalibrationOptions& options_;
   std::vector<scenario::Scenario> scenarios_;  // with the current values
   std::vector<double> predicted_;
+  std::vector<std::string> groups_;
   LinearModel model_;
 };
 
@@ -405,16 +402,6 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
   return constants;
 }
 
-// For a double-quoted scalar of YAML.
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (char c : text) {
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
 }  // namespace
 
 double FittedConstant::neutral() const {
@@ -458,8 +445,9 @@ std::string OverlayText(const CalibrationReport& report, const std::string& sour
   std::string gpu;
   std::string stack;
   for (const FittedConstant& c : report.constants) {
+    // What JSON escapes, a double-quoted scalar of YAML escapes alike.
     const std::string cite =
-        fmt::format("kind: fitted, source: \"{}: {} rows\"", Escaped(source), c.rows);
+        fmt::format("kind: fitted, source: \"{}: {} rows\"", report::JsonEscaped(source), c.rows);
     if (!IsOfGpu(c.kind)) {
       if (stack != c.owner) stacks += fmt::format("  {}:\n", c.owner);
       stack = c.owner;
