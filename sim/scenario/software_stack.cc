@@ -136,11 +136,26 @@ class StackWriter {
     const YamlEntry* cluster = root_->Find("cluster");
     if (ValueAt(*root_, "model", "experts") == nullptr || cluster == nullptr) return;
     const std::string domain = TextAt(cluster->value, "nvlink", "domain_gpus");
-    const std::string node = TextAt(*root_, "cluster", "gpus_per_node");
-    const int gpus = std::atoi((domain.empty() ? node : domain).c_str());
+    const int node = std::atoi(TextAt(*root_, "cluster", "gpus_per_node").c_str());
+    const int gpus = domain.empty() ? node : std::atoi(domain.c_str());
     // Consecutive ranks hold the experts of a group.
     const bool across = DegreeAt(*root_, "expert") * DegreeAt(*root_, "expert_tensor") > gpus;
-    Add("experts", "dispatch", across ? stack_.expert_dispatch_across : stack_.expert_dispatch);
+    const bool latent = gpus > node && ValueAt(*root_, "model", "latent") != nullptr &&
+                        !stack_.expert_dispatch_latent.empty();
+    Add("experts", "dispatch",
+        across   ? stack_.expert_dispatch_across
+        : latent ? stack_.expert_dispatch_latent
+                 : stack_.expert_dispatch);
+    WriteExpertOverlap(across ? stack_.expert_overlap_across : stack_.expert_overlap);
+  }
+
+  void WriteExpertOverlap(bool overlaps) {
+    const bool virtual_stages = DegreeAt(*root_, "virtual_stages") > 1;
+    if (!overlaps || !virtual_stages || DegreeAt(*root_, "pipeline") == 1) return;
+    if (!Given("schedule", "order")) Add("schedule", "name", std::string("combined"));
+    if (TextAt(*root_, "schedule", "name") == "combined") {
+      Add("overlap", "expert_all_to_all", true);
+    }
   }
 
   void WriteKernels() {
@@ -270,7 +285,12 @@ void ReadStack(MapReader reader, SoftwareStack* stack) {
   MapReader dispatch = reader.Section("expert_dispatch");
   dispatch.Read("within_domain", &stack->expert_dispatch);
   dispatch.Read("across_domains", &stack->expert_dispatch_across);
+  dispatch.Read("latent_within_rack", &stack->expert_dispatch_latent);
   dispatch.Finish();
+  MapReader overlap = reader.Section("expert_overlap");
+  overlap.Read("within_domain", &stack->expert_overlap);
+  overlap.Read("across_domains", &stack->expert_overlap_across);
+  overlap.Finish();
   ReadSourced(reader, "eager_factor", &stack->eager_factor, &stack->sources,
               Range<double>{0.5, 3.0});
   ReadSourced(reader, "launch", &stack->launch, &stack->sources);

@@ -61,6 +61,11 @@ struct SoftwareStack {
   // How tokens reach experts inside an NVLink domain, and where a group spans several.
   std::string expert_dispatch = "all-to-all";
   std::string expert_dispatch_across = "all-to-all";
+  // With latent attention, in an NVLink domain of several nodes; empty: as above.
+  std::string expert_dispatch_latent;
+  // In a pipeline of virtual stages the exchange runs beside the other microbatch.
+  bool expert_overlap = false;
+  bool expert_overlap_across = false;
   // Every kernel takes so much longer than in Megatron with Transformer Engine: eager PyTorch's
   // extra copies and casts, kernels of an older library, gaps between launches.
   double eager_factor = 1.0;

@@ -74,9 +74,12 @@ void WriteParallel(const MeasuredStep& step, int virtual_stages, ResolvedStep* r
   }
 }
 
+// "Interleaved" says how microbatches are dealt; whether expert layers of two of them run beside
+// each other is a matter of the software stack.
 void WriteSchedule(const MeasuredStep& step, int virtual_stages, ResolvedStep* resolved) {
-  Section section("schedule", resolved);
   const ScheduleWords words = ReadScheduleWords(step.schedule);
+  if (words.kind != ScheduleWords::Kind::kNamed && step.experts > 0 && virtual_stages > 1) return;
+  Section section("schedule", resolved);
   if (words.kind == ScheduleWords::Kind::kNamed) return section.Stated("name", words.name);
   const std::string name = virtual_stages > 1 ? "interleaved" : "1f1b";
   if (words.kind == ScheduleWords::Kind::kMegatron || step.pp == 1) {
