@@ -34,20 +34,15 @@ struct CalibrateArguments : RunArguments {
   std::string output;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
-  std::vector<std::string> constants = {"derate", "spread", "attention", "eager", "fixed-step"};
+  std::vector<std::string> constants = {"derate", "spread",     "attention",
+                                        "eager",  "fixed-step", "nic"};
   std::vector<std::string> owners;
   std::string arch;
   bool newest = false;
+  bool sparse = false;
   int folds = 5;
   int threads = 0;
 };
-
-bool StartsWithAny(const std::string& id, const std::vector<std::string>& heads) {
-  for (const std::string& head : heads) {
-    if (id.rfind(head, 0) == 0) return true;
-  }
-  return false;
-}
 
 std::vector<ConstantKind> KindsOf(const std::vector<std::string>& names) {
   std::vector<ConstantKind> kinds;
@@ -58,6 +53,7 @@ std::vector<ConstantKind> KindsOf(const std::vector<std::string>& names) {
     }
     if (name == "spread") kinds.push_back(ConstantKind::kSpeedSpread);
     if (name == "attention") kinds.push_back(ConstantKind::kAlibiAttention);
+    if (name == "nic") kinds.push_back(ConstantKind::kNicEfficiency);
     if (name == "eager") kinds.push_back(ConstantKind::kEagerFactor);
     if (name == "fixed-step") {
       kinds.insert(kinds.end(), {ConstantKind::kFixedStep, ConstantKind::kOwnerBroadcast});
@@ -126,6 +122,7 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
   calibration.owners = arguments.owners;
   calibration.folds = arguments.folds;
   calibration.threads = arguments.threads;
+  calibration.sparse = arguments.sparse;
   report::ProgressBar fitting("fitting", report::DetectTerminal(STDERR_FILENO));
   calibration.progress = [&](Ratio done) { fitting.Update(done); };
   return Calibrate(*outcomes, used, calibration);
@@ -241,14 +238,17 @@ void AddCalibrateSteps(CLI::App& command, const std::string& executable, int& st
   command.add_option("--exclude", arguments->exclude, "No rows whose id begins so")->delimiter(',');
   command
       .add_option("--constants", arguments->constants,
-                  "derate, spread, attention, eager, fixed-step")
+                  "derate, spread, attention, eager, fixed-step, nic")
       ->delimiter(',')
-      ->check(CLI::IsMember({"derate", "spread", "attention", "eager", "fixed-step"}));
+      ->check(CLI::IsMember({"derate", "spread", "attention", "eager", "fixed-step", "nic"}));
   command.add_option("--of", arguments->owners, "Only constants of these GPUs and stacks")
       ->delimiter(',');
   command.add_option("--arch", arguments->arch, "Only dense or only moe models")
       ->check(CLI::IsMember({"dense", "moe"}));
   command.add_flag("--newest", arguments->newest, "Only the newest release of a configuration");
+  command.add_flag("--sparse", arguments->sparse,
+                   "As few constants as the rows need: hold what files take over from elsewhere, "
+                   "and settle at neutral what comes out negligibly far from it");
   command.add_option("--folds", arguments->folds, "Folds of the cross-validation")
       ->check(CLI::Range(0, 100));
   AddThreads(command, &arguments->threads);

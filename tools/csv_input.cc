@@ -27,4 +27,11 @@ std::optional<CsvTable> ReadTable(const std::string& file, int& status) {
   return std::nullopt;
 }
 
+bool StartsWithAny(const std::string& id, const std::vector<std::string>& heads) {
+  for (const std::string& head : heads) {
+    if (id.rfind(head, 0) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace quadrille::tools

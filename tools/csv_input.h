@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/validate/csv_table.h"
 
@@ -11,5 +12,8 @@ namespace quadrille::tools {
 // The file as a table; on failure prints why on standard error and sets `status`: 3 for a file that
 // cannot be read, 2 for one that is no table.
 [[nodiscard]] std::optional<CsvTable> ReadTable(const std::string& file, int& status);
+
+// Whether an id begins with one of `heads`, as --only and --exclude name rows.
+[[nodiscard]] bool StartsWithAny(const std::string& id, const std::vector<std::string>& heads);
 
 }  // namespace quadrille::tools

@@ -33,6 +33,7 @@ struct ReportArguments {
   std::string notes;
   std::string output;
   int threads = 0;
+  std::vector<std::string> exclude;
 };
 
 // Prints what is wrong and sets `status`.
@@ -60,14 +61,16 @@ std::optional<std::vector<MeasuredStep>> ReadAllSteps(const std::vector<std::str
 }
 
 // Fits to the dense rows that count, to learn what they say of sources that they leave out.
-CalibrationReport FitDense(const PageSteps& steps, int threads) {
+CalibrationReport FitDense(const PageSteps& steps, const ReportArguments& arguments) {
   std::vector<bool> used = steps.counted;
   for (std::size_t i = 0; i < used.size(); ++i) {
-    used[i] = used[i] && steps.outcomes[i].stratum.arch == "dense";
+    used[i] = used[i] && steps.outcomes[i].stratum.arch == "dense" &&
+              !StartsWithAny(steps.outcomes[i].step->id, arguments.exclude);
   }
   CalibrationOptions options;
   options.kinds = AllConstantKinds();
-  options.threads = threads;
+  options.threads = arguments.threads;
+  options.sparse = true;
   report::ProgressBar progress("fitting", report::DetectTerminal(STDERR_FILENO));
   options.progress = [&](Ratio done) { progress.Update(done); };
   return Calibrate(steps.outcomes, used, options);
@@ -121,6 +124,9 @@ std::string CommandOf(const ReportArguments& arguments) {
   for (const std::string& file : arguments.steps) text += " --steps " + name(file);
   for (const std::string& file : arguments.kernels) text += " --kernels " + name(file);
   if (!arguments.collectives.empty()) text += " --collectives " + name(arguments.collectives);
+  if (!arguments.exclude.empty()) {
+    text += fmt::format(" --exclude {}", fmt::join(arguments.exclude, ","));
+  }
   if (!arguments.notes.empty()) text += " --notes " + name(arguments.notes);
   return text;
 }
@@ -146,7 +152,7 @@ int Report(const ReportArguments& arguments) {
   }
   status = ValidateAllSteps(arguments, load, *steps, &page.steps);
   if (status != kDone) return status;
-  page.calibration = FitDense(page.steps, arguments.threads);
+  page.calibration = FitDense(page.steps, arguments);
   const std::string text = RenderValidationPage(page);
   if (arguments.output.empty()) return PrintOutput(text);
   const Result<void> written = report::WriteFile(arguments.output, text);
@@ -171,6 +177,10 @@ void AddValidateReport(CLI::App& validate, const std::string& executable, int& s
       ->allow_extra_args(false);
   command->add_option("--collectives", arguments->collectives, "CSV file of measured collectives")
       ->type_name("FILE.csv");
+  command
+      ->add_option("--exclude", arguments->exclude,
+                   "Steps that nothing is fitted to, though they are predicted: ids that begin so")
+      ->delimiter(',');
   command->add_option("--notes", arguments->notes, "Markdown to end the page with")
       ->type_name("FILE.md");
   command->add_option("--output,-o", arguments->output, "Write the page here")

@@ -8,94 +8,12 @@
 #include <set>
 
 #include "sim/base/parallel_for.h"
-#include "sim/report/json_stream.h"
-#include "sim/scenario/software_stack.h"
 #include "sim/simulate/simulate.h"
 #include "tools/validate/bounded_fit.h"
 #include "tools/validate/step_resolver.h"
 
 namespace quadrille::tools {
 namespace {
-
-struct KindRow {
-  ConstantKind kind;
-  const char* key;
-  double lower;
-  double upper;
-  double step;  // of the finite difference
-};
-constexpr KindRow kKinds[] = {
-    {ConstantKind::kDerate16Bit, "sustained_derate 16-bit", 0.9, 2.0, 0.05},
-    {ConstantKind::kDerateFp8, "sustained_derate fp8", 0.9, 2.0, 0.05},
-    {ConstantKind::kDerateFp4, "sustained_derate fp4", 0.8, 2.0, 0.05},
-    {ConstantKind::kSpeedSpread, "speed_spread", 0.0, 0.06, 0.01},
-    {ConstantKind::kAlibiAttention, "attention_factors triton_alibi", 1.0, 4.0, 0.1},
-    {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05},
-    {ConstantKind::kFixedStep, "fixed_step", 0.0, 0.25, 0.02},
-    {ConstantKind::kOwnerBroadcast, "owner_broadcast", 0.0, 0.01, 0.0005},
-};
-
-const KindRow& RowOf(ConstantKind kind) {
-  return *std::find_if(std::begin(kKinds), std::end(kKinds),
-                       [&](const KindRow& row) { return row.kind == kind; });
-}
-
-constexpr auto kAlibi = model::AttentionBackend::kTritonAlibi;
-
-bool IsTime(ConstantKind kind) {
-  return kind == ConstantKind::kFixedStep || kind == ConstantKind::kOwnerBroadcast;
-}
-
-bool IsOfGpu(ConstantKind kind) { return kind != ConstantKind::kEagerFactor && !IsTime(kind); }
-
-compute::SystematicFactors* FactorsOf(ConstantKind kind, scenario::Scenario* scenario) {
-  switch (kind) {
-    case ConstantKind::kDerateFp8: return &scenario->efficiency.factors_fp8;
-    case ConstantKind::kDerateFp4: return &scenario->efficiency.factors_fp4;
-    default: return &scenario->efficiency.factors_16bit;
-  }
-}
-
-// Whether a row's prediction can change with the constant. Attention and the LM head are 16-bit
-// under every recipe, so that constant touches all rows of a GPU.
-bool Touches(const FittedConstant& constant, const StepOutcome& row) {
-  if (constant.kind == ConstantKind::kOwnerBroadcast) {
-    return row.stack == constant.owner && row.scenario->host.owner_broadcast.count() > 0;
-  }
-  if (constant.kind == ConstantKind::kFixedStep) {
-    // The resolver gives replayed graphs none, whatever the stack.
-    return row.stack == constant.owner && !row.scenario->host.cuda_graphs;
-  }
-  if (!IsOfGpu(constant.kind)) return row.stack == constant.owner;
-  if (row.scenario->gpu.name != constant.owner) return false;
-  if (constant.kind == ConstantKind::kAlibiAttention) {
-    return row.scenario->execution.attention == kAlibi;
-  }
-  const DataType type = GemmDataType(row.scenario->execution.recipe);
-  if (constant.kind == ConstantKind::kDerateFp8) return type == DataType::kFp8;
-  if (constant.kind == ConstantKind::kDerateFp4) return type == DataType::kFp4;
-  return true;
-}
-
-// Changes the constant from `from` to `to` in a scenario that was built with `from`.
-void Change(const FittedConstant& constant, double from, double to, scenario::Scenario* scenario) {
-  if (constant.kind == ConstantKind::kFixedStep) {
-    scenario->host.fixed_step = FromSeconds(to);
-  } else if (constant.kind == ConstantKind::kOwnerBroadcast) {
-    scenario->host.owner_broadcast = FromSeconds(to);
-  } else if (constant.kind == ConstantKind::kSpeedSpread) {
-    scenario->efficiency.speed_spread = to;
-  } else if (constant.kind == ConstantKind::kEagerFactor) {
-    scenario::SlowKernels(to / from, scenario);
-  } else if (constant.kind == ConstantKind::kAlibiAttention) {
-    for (compute::AttentionConstants& entry : scenario->efficiency.attention) {
-      if (entry.backend != kAlibi) continue;
-      entry.asymptote = FlopsPerSecond(entry.asymptote.value() * from / to);
-    }
-  } else {
-    FactorsOf(constant.kind, scenario)->sustained_derate *= to / from;
-  }
-}
 
 double Predict(const scenario::Scenario& scenario) {
   const auto simulation = simulate::Simulate(scenario, {});
@@ -128,7 +46,7 @@ std::vector<double> Minimise(const LinearModel& model, const std::vector<FittedC
         targets.emplace_back(-errors[row] / slope, weight);
         total += weight;
       }
-      if (targets.empty()) continue;
+      if (targets.empty() || constants[c].held) continue;
       std::sort(targets.begin(), targets.end());
       double below = 0.0;
       double step = targets.back().first;
@@ -164,6 +82,9 @@ std::vector<double> Relative(const std::vector<double>& log_errors) {
   return errors;
 }
 
+// What rounding leaves of a zero is none.
+double WithoutDust(double value) { return std::abs(value) < 1e-9 ? 0.0 : value; }
+
 class Calibrator {
  public:
   Calibrator(CalibrationReport* report, const CalibrationOptions& options)
@@ -183,6 +104,10 @@ class Calibrator {
       MoveBy(Minimise(model_, report_->constants, std::vector<bool>(scenarios_.size(), false)));
     }
     Linearise(options_.linearisations);
+    // Settling moves others, which may then be settled too.
+    constexpr int kPasses = 3;
+    for (int pass = 0; options_.sparse && pass < kPasses && Settle(); ++pass) {
+    }
     report_->errors_after = Relative(model_.errors);
     CrossValidate();
   }
@@ -235,7 +160,34 @@ class Calibrator {
       const double predicted = Predict(scenarios_[r]);
       if (predicted > 0.0) predicted_[r] = predicted;
     });
-    for (std::size_t c = 0; c < constants.size(); ++c) constants[c].value += change[c];
+    for (std::size_t c = 0; c < constants.size(); ++c) {
+      constants[c].value = WithoutDust(constants[c].value + change[c]);
+    }
+  }
+
+  // Puts constants at neutral that the rows do not ask for, and fits the rest again. False where
+  // there is none.
+  bool Settle() {
+    std::vector<double> ignored = model_.errors;
+    NoteRanges(&ignored);
+    auto& constants = report_->constants;
+    std::vector<double> change(constants.size(), 0.0);
+    bool any = false;
+    for (std::size_t c = 0; c < constants.size(); ++c) {
+      FittedConstant& constant = constants[c];
+      const double neutral = constant.neutral();
+      const bool negligible = std::abs(constant.value - neutral) <= RowOf(constant.kind).negligible;
+      const bool either = constant.smallest <= neutral && neutral <= constant.largest;
+      if (constant.held || (!negligible && !either)) continue;
+      constant.held = any = true;
+      change[c] = neutral - constant.value;
+    }
+    if (!any) return false;
+    MoveBy(change);
+    Linearise(options_.linearisations);
+    MoveBy(Minimise(model_, constants, std::vector<bool>(scenarios_.size(), false)));
+    Linearise(options_.linearisations);
+    return true;
   }
 
   [[nodiscard]] bool Determined(std::size_t constant, const std::vector<bool>& held) const {
@@ -245,12 +197,10 @@ class Calibrator {
   }
 
   // Constants that no row outside `held` determines become those of an unknown GPU or stack.
-  void FallBack(const std::vector<bool>& held, std::vector<double>* change) const {
+  void FallBack(const std::vector<bool>& determined, std::vector<double>* change) const {
     const auto& constants = report_->constants;
-    std::vector<bool> determined;
-    for (std::size_t c = 0; c < constants.size(); ++c) determined.push_back(Determined(c, held));
     for (std::size_t c = 0; c < constants.size(); ++c) {
-      if (determined[c]) continue;
+      if (determined[c] || constants[c].held) continue;
       std::vector<double> others;
       for (std::size_t o = 0; o < constants.size(); ++o) {
         if (determined[o] && constants[o].kind == constants[c].kind && IsOfGpu(constants[o].kind)) {
@@ -265,32 +215,41 @@ class Calibrator {
   // Errors of the rows in `held` under constants fitted to the others, by the linear model.
   void Hold(const std::vector<bool>& held, std::vector<double>* errors, bool note_range) {
     std::vector<double> change = Minimise(model_, report_->constants, held);
-    FallBack(held, &change);
+    std::vector<bool> determined;
+    for (std::size_t c = 0; c < change.size(); ++c) determined.push_back(Determined(c, held));
+    FallBack(determined, &change);
     std::vector<double> all = model_.errors;
     for (std::size_t c = 0; c < change.size(); ++c) {
       for (const auto& [row, slope] : model_.slopes[c]) all[row] += slope * change[c];
       FittedConstant& constant = report_->constants[c];
-      if (!note_range) continue;
-      constant.smallest = std::min(constant.smallest, constant.value + change[c]);
-      constant.largest = std::max(constant.largest, constant.value + change[c]);
+      if (!note_range || !determined[c]) continue;
+      const double value = WithoutDust(constant.value + change[c]);
+      constant.smallest = std::min(constant.smallest, value);
+      constant.largest = std::max(constant.largest, value);
     }
     for (std::size_t r = 0; r < held.size(); ++r) {
       if (held[r]) (*errors)[r] = std::exp(all[r]) - 1.0;
     }
   }
 
-  void CrossValidate() {
+  // Rows predicted by constants that were fitted without their fold; false without folds.
+  bool NoteRanges(std::vector<double>* errors) {
     for (FittedConstant& constant : report_->constants) {
       constant.smallest = constant.largest = constant.value;
     }
     const std::vector<int> fold_of = FoldsByGroup(groups_, options_.folds);
     const int last = fold_of.empty() ? 0 : *std::max_element(fold_of.begin(), fold_of.end());
-    if (last > 0) report_->errors_cross_validated = report_->errors_after;
     for (int fold = 0; last > 0 && fold <= last; ++fold) {
       std::vector<bool> held;
       for (const int row_fold : fold_of) held.push_back(row_fold == fold);
-      Hold(held, &report_->errors_cross_validated, true);
+      Hold(held, errors, true);
     }
+    return last > 0;
+  }
+
+  void CrossValidate() {
+    std::vector<double> errors = report_->errors_after;
+    if (NoteRanges(&errors)) report_->errors_cross_validated = std::move(errors);
     LeaveOut([](const StepOutcome& row) { return row.step->source_id; },
              &report_->errors_without_source);
     LeaveOut([](const StepOutcome& row) { return row.stratum.generation; },
@@ -318,54 +277,30 @@ class Calibrator {
   LinearModel model_;
 };
 
-double InitialOf(ConstantKind kind, scenario::Scenario* scenario) {
-  switch (kind) {
-    case ConstantKind::kFixedStep: return ToSeconds(scenario->host.fixed_step);
-    case ConstantKind::kOwnerBroadcast: return ToSeconds(scenario->host.owner_broadcast);
-    case ConstantKind::kSpeedSpread: return scenario->efficiency.speed_spread;
-    case ConstantKind::kEagerFactor: return scenario->kernel_time_factor;
-    case ConstantKind::kAlibiAttention:
-      for (const compute::AttentionFactor& entry : scenario->efficiency.attention_factors) {
-        if (entry.backend == kAlibi) return entry.factor;
-      }
-      return 1.0;
-    default: return FactorsOf(kind, scenario)->sustained_derate / scenario->kernel_time_factor;
+// Groups of rows that reach over a factor of four in GPUs: enough to tell what grows with them.
+std::size_t ScalingSeries(const CalibrationReport& report, const FittedConstant& constant) {
+  std::map<std::string, std::pair<int, int>> gpus;
+  for (const StepOutcome* row : report.rows) {
+    if (!Touches(constant, *row)) continue;
+    const int count = row->step->gpus;
+    auto& [least, most] = gpus.emplace(GroupOf(*row), std::pair(count, count)).first->second;
+    least = std::min(least, count);
+    most = std::max(most, count);
   }
+  return static_cast<std::size_t>(std::count_if(gpus.begin(), gpus.end(), [](const auto& group) {
+    return group.second.second >= 4 * group.second.first;
+  }));
 }
 
-// What the stack's file says of the constant: whether it was taken over from another stack. Its
-// word stands in the reason for the key that the stack has set.
-compute::ConstantSource OriginOfStacks(ConstantKind kind, const StepOutcome& row) {
-  const std::string_view key = kind == ConstantKind::kEagerFactor ? "kernels.time_factor"
-                               : kind == ConstantKind::kFixedStep ? "host.fixed_step"
-                                                                  : "host.owner_broadcast";
-  constexpr std::string_view kAssumed = "; assumed: ";
-  for (const scenario::Assumption& assumption : row.assumptions) {
-    const std::size_t at = assumption.reason.find(kAssumed);
-    if (assumption.key != key || at == std::string::npos) continue;
-    return {std::string(key), assumption.reason.substr(at + kAssumed.size()),
-            compute::ConstantSource::Kind::kAssumed};
+bool HeldFromTheStart(const FittedConstant& constant, const CalibrationReport& report,
+                      const CalibrationOptions& options) {
+  if (!options.owners.empty()) return false;
+  constexpr std::size_t kSeries = 3;
+  if (constant.kind == ConstantKind::kSpeedSpread && ScalingSeries(report, constant) < kSeries) {
+    return true;
   }
-  return {};
-}
-
-// What the constant's file says of it; blank where it says nothing.
-compute::ConstantSource OriginOf(ConstantKind kind, const StepOutcome& row) {
-  if (!IsOfGpu(kind)) return OriginOfStacks(kind, row);
-  const auto name = [&]() -> std::string_view {
-    switch (kind) {
-      case ConstantKind::kDerate16Bit: return "factors_16bit.sustained_derate";
-      case ConstantKind::kDerateFp8: return "factors_fp8.sustained_derate";
-      case ConstantKind::kDerateFp4: return "factors_fp4.sustained_derate";
-      case ConstantKind::kSpeedSpread: return "speed_spread";
-      case ConstantKind::kAlibiAttention: return "attention_factors.triton_alibi";
-      default: return "";
-    }
-  }();
-  for (const compute::ConstantSource& source : row.scenario->efficiency.sources) {
-    if (source.constant == name) return source;
-  }
-  return {};
+  return constant.origin.kind == compute::ConstantSource::Kind::kAssumed &&
+         !constant.origin.constant.empty() && constant.initial != constant.neutral();
 }
 
 // The constants that the rows depend on, at the values that the rows were simulated with.
@@ -374,9 +309,7 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
   std::map<std::pair<std::string, int>, FittedConstant> found;
   for (const StepOutcome* row : report.rows) {
     for (ConstantKind kind : options.kinds) {
-      FittedConstant constant;
-      constant.kind = kind;
-      constant.owner = IsOfGpu(kind) ? row->scenario->gpu.name : row->stack;
+      const FittedConstant constant = ConstantOf(kind, *row);
       const bool wanted = options.owners.empty() ||
                           std::find(options.owners.begin(), options.owners.end(), constant.owner) !=
                               options.owners.end();
@@ -384,12 +317,6 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
       // Rows of lower precision alone say too little of a GPU's 16-bit kernels.
       const bool indirect =
           kind == ConstantKind::kDerate16Bit && IsLowPrecision(row->scenario->execution.recipe);
-      scenario::Scenario copy = *row->scenario;
-      constant.initial = InitialOf(kind, &copy);
-      constant.value = constant.initial;
-      constant.origin = OriginOf(kind, *row);
-      constant.lower = RowOf(kind).lower;
-      constant.upper = RowOf(kind).upper;
       auto& entry =
           found.emplace(std::pair(constant.owner, static_cast<int>(kind)), constant).first->second;
       if (!indirect) ++entry.rows;
@@ -397,26 +324,14 @@ std::vector<FittedConstant> ConstantsOf(const CalibrationReport& report,
   }
   std::vector<FittedConstant> constants;
   for (const auto& [key, constant] : found) {
-    if (constant.rows >= options.minimum_rows) constants.push_back(constant);
+    if (constant.rows < options.minimum_rows) continue;
+    constants.push_back(constant);
+    constants.back().held = options.sparse && HeldFromTheStart(constant, report, options);
   }
   return constants;
 }
 
 }  // namespace
-
-double FittedConstant::neutral() const {
-  return IsTime(kind) || kind == ConstantKind::kSpeedSpread ? 0.0 : 1.0;
-}
-
-std::string FittedConstant::Name() const {
-  return fmt::format("{} {} {}", IsOfGpu(kind) ? "gpu" : "stack", owner, RowOf(kind).key);
-}
-
-std::vector<ConstantKind> AllConstantKinds() {
-  std::vector<ConstantKind> kinds;
-  for (const KindRow& row : kKinds) kinds.push_back(row.kind);
-  return kinds;
-}
 
 CalibrationReport Calibrate(const std::vector<StepOutcome>& outcomes, const std::vector<bool>& used,
                             const CalibrationOptions& options) {
@@ -440,38 +355,7 @@ std::string OverlayText(const CalibrationReport& report, const std::string& sour
           ? "not cross-validated"
           : fmt::format("{:.1f} % cross-validated",
                         Summarise(report.errors_cross_validated).median * 100.0));
-  std::string gpus;
-  std::string stacks;
-  std::string gpu;
-  std::string stack;
-  for (const FittedConstant& c : report.constants) {
-    // What JSON escapes, a double-quoted scalar of YAML escapes alike.
-    const std::string cite =
-        fmt::format("kind: fitted, source: \"{}: {} rows\"", report::JsonEscaped(source), c.rows);
-    if (!IsOfGpu(c.kind)) {
-      if (stack != c.owner) stacks += fmt::format("  {}:\n", c.owner);
-      stack = c.owner;
-      const char* unit = IsTime(c.kind) ? " s" : "";
-      stacks +=
-          fmt::format("    {}: {{value: {:.4f}{}, {}}}\n", RowOf(c.kind).key, c.value, unit, cite);
-      continue;
-    }
-    if (gpu != c.owner) gpus += fmt::format("  {}:\n    efficiency:\n", c.owner);
-    gpu = c.owner;
-    if (c.kind == ConstantKind::kSpeedSpread) {
-      gpus += fmt::format("      {}: {{value: {:.4f}, {}}}\n", RowOf(c.kind).key, c.value, cite);
-      continue;
-    }
-    const char* section = c.kind == ConstantKind::kAlibiAttention ? "attention_factors"
-                          : c.kind == ConstantKind::kDerateFp8    ? "factors_fp8"
-                          : c.kind == ConstantKind::kDerateFp4    ? "factors_fp4"
-                                                                  : "factors_16bit";
-    const char* key = c.kind == ConstantKind::kAlibiAttention ? "triton_alibi" : "sustained_derate";
-    gpus += fmt::format("      {}: {{{}: {{value: {:.4f}, {}}}}}\n", section, key, c.value, cite);
-  }
-  if (!gpus.empty()) text += "gpus:\n" + gpus;
-  if (!stacks.empty()) text += "stacks:\n" + stacks;
-  return text;
+  return text + OverlaySections(report.constants, source);
 }
 
 }  // namespace quadrille::tools

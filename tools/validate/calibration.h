@@ -6,48 +6,16 @@
 // moves. Then it is linearised again around the result.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/compute/gpu_efficiency.h"
+#include "tools/validate/fitted_constant.h"
 #include "tools/validate/statistics.h"
 #include "tools/validate/step_validation.h"
 
 namespace quadrille::tools {
-
-enum class ConstantKind : std::uint8_t {
-  kDerate16Bit,  // sustained_derate of factors_16bit of a GPU
-  kDerateFp8,
-  kDerateFp4,
-  kSpeedSpread,     // speed_spread of a GPU
-  kAlibiAttention,  // attention_factors of triton_alibi of a GPU
-  kEagerFactor,     // of a stack
-  kFixedStep,       // of a stack, in seconds
-  kOwnerBroadcast,  // likewise
-};
-
-[[nodiscard]] std::vector<ConstantKind> AllConstantKinds();
-
-// A constant, where it belongs, and what fitting made of it.
-struct FittedConstant {
-  ConstantKind kind = ConstantKind::kDerate16Bit;
-  std::string owner;  // name of the GPU or stack
-  double initial = 1.0;
-  double value = 1.0;
-  double lower = 0.8;
-  double upper = 2.0;
-  std::size_t rows = 0;            // that depend on it
-  compute::ConstantSource origin;  // of a GPU's value as shipped; blank for a stack's
-  double smallest = 0.0;           // least and greatest value over the folds of cross-validation
-  double largest = 0.0;
-
-  // The value that changes nothing: 1 of a factor, 0 of a time.
-  [[nodiscard]] double neutral() const;
-  [[nodiscard]] std::string Name() const;  // "gpu h100-sxm sustained_derate fp8"
-};
 
 struct CalibrationOptions {
   std::vector<ConstantKind> kinds;  // to fit; others stay
@@ -55,6 +23,11 @@ struct CalibrationOptions {
   std::size_t minimum_rows = 4;     // fewer rows do not determine a constant
   int folds = 5;
   int linearisations = 2;
+  // As few constants as the rows need. A value that its file takes over from elsewhere (kind
+  // assumed, not neutral) is held, unless `owners` names it; so is a spread of GPU speeds that no
+  // weak-scaling series tells apart from a derate; and what comes out negligibly far from neutral,
+  // or on either side of it over the folds, is settled there and the rest fitted again.
+  bool sparse = false;
   int threads = 0;
   std::function<void(Ratio)> progress;
 };

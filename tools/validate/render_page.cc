@@ -133,7 +133,8 @@ std::string StrataText(const PageInput& input) {
   }
   const StepSummary summary = SummariseSteps(steps.outcomes, steps.newest);
   text +=
-      fmt::format("\nRank correlation within groups of equal model, GPU and GPU count: {:.2f}.\n",
+      fmt::format("\nRank correlation within groups of equal model, GPU and GPU count: {:.2f}. Rows of one "
+                  "prediction count as one layout, at the mean of what was measured of them.\n",
                   summary.overall.rank_correlation);
   return text + "\n";
 }
@@ -198,21 +199,27 @@ std::string ConstantsText(const PageInput& input) {
   for (std::size_t i = 0; i < constants.size(); ++i) marks.push_back(NotCounted(constants, i));
   const auto count = std::count(marks.begin(), marks.end(), "");
   std::string text = fmt::format(
-      "## Constants fitted to step times\n\n{} constants, each of a GPU and precision or of a "
-      "software stack. *Shipped* is what scenarios/ holds (rounded), *fitted* what `quadrille "
-      "calibrate` makes of these rows, *range* its least and greatest value over the folds. Not "
-      "counted: one at its neutral value, one that a GPU shares with the GPU it is based on, one "
-      "taken over from another GPU or stack as an assumption. Constants of kernel tables and "
-      "collectives "
-      "stand in scenarios/gpus and scenarios/clusters/collectives with their own rows.\n\n"
+      "## Constants fitted to step times\n\n{} constants, each of a GPU and precision, of a "
+      "software stack or of a cluster. *Shipped* is what scenarios/ holds (rounded), *fitted* what "
+      "`quadrille calibrate steps --sparse` makes of these rows, *range* its least and greatest "
+      "value over the folds. *Held*: a value that a file takes over from elsewhere, a spread of "
+      "speeds that no scaling series tells, and what comes out negligibly far from neutral or, "
+      "over the folds, on either side of it. Not counted: one at its neutral value, one that a GPU "
+      "shares with the GPU it is based on, one taken over from another GPU or stack as an "
+      "assumption. Constants of kernel tables and collectives stand in scenarios/gpus and "
+      "scenarios/clusters/collectives with their own rows.\n\n"
       "| constant | rows | shipped | fitted | range |\n|---|---|---|---|---|\n",
       count);
   for (std::size_t i = 0; i < constants.size(); ++i) {
     const FittedConstant& c = constants[i];
     const bool bound = c.value <= c.lower || c.value >= c.upper;
-    text += fmt::format("| {} | {} | {}{:.4g} | {:.4g}{} | {:.4g} to {:.4g} |\n", c.Name(), c.rows,
-                        marks[i], c.initial, c.value, bound ? ", at its bound" : "", c.smallest,
-                        c.largest);
+    text += fmt::format("| {} | {} | {}{:.4g} |", c.Name(), c.rows, marks[i], c.initial);
+    if (c.held) {
+      text += fmt::format(" held at {:.4g} | |\n", c.value);
+      continue;
+    }
+    text += fmt::format(" {:.4g}{} | {:.4g} to {:.4g} |\n", c.value, bound ? ", at its bound" : "",
+                        c.smallest, c.largest);
   }
   return text + "\n";
 }

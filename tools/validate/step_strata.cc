@@ -15,6 +15,27 @@ namespace {
 
 using Rows = std::vector<const StepOutcome*>;
 
+// What is predicted for rows of one layout, and the mean of what was measured of them: releases and
+// repeated runs of a layout say nothing of how layouts compare.
+struct LayoutPoint {
+  double predicted = 0.0;  // tokens per second, as measured
+  double measured = 0.0;
+};
+
+// Rows that the simulation cannot tell apart are one layout.
+std::vector<LayoutPoint> LayoutsOf(const Rows& rows) {
+  std::map<double, std::pair<double, double>> measured;  // by prediction: sum, rows
+  for (const StepOutcome* row : rows) {
+    const double tokens = static_cast<double>(row->step->gbs) * row->step->seq_len;
+    auto& [sum, count] = measured[tokens / row->predicted_s];
+    sum += tokens / row->step->time_s;
+    count += 1.0;
+  }
+  std::vector<LayoutPoint> points;
+  for (const auto& [predicted, of] : measured) points.push_back({predicted, of.first / of.second});
+  return points;
+}
+
 double RankCorrelationOf(const Rows& rows) {
   std::map<std::tuple<std::string, std::string, int>, Rows> groups;
   for (const StepOutcome* row : rows) {
@@ -23,18 +44,17 @@ double RankCorrelationOf(const Rows& rows) {
   double sum = 0.0;
   double weight = 0.0;
   for (const auto& [key, members] : groups) {
-    if (members.size() < 3) continue;
     std::vector<double> predicted;
     std::vector<double> measured;
-    for (const StepOutcome* row : members) {
-      const double tokens = static_cast<double>(row->step->gbs) * row->step->seq_len;
-      predicted.push_back(tokens / row->predicted_s);
-      measured.push_back(tokens / row->step->time_s);
+    for (const LayoutPoint& point : LayoutsOf(members)) {
+      predicted.push_back(point.predicted);
+      measured.push_back(point.measured);
     }
+    if (predicted.size() < 3) continue;
     const double correlation = RankCorrelation(predicted, measured);
     if (std::isnan(correlation)) continue;
-    sum += correlation * static_cast<double>(members.size());
-    weight += static_cast<double>(members.size());
+    sum += correlation * static_cast<double>(predicted.size());
+    weight += static_cast<double>(predicted.size());
   }
   return weight > 0.0 ? sum / weight : std::numeric_limits<double>::quiet_NaN();
 }

@@ -12,8 +12,9 @@ namespace quadrille::tools {
 struct StratumSummary {
   std::string name;  // "source DGXC", "hopper / dense / fp8"
   ErrorSummary errors;
-  // Mean over groups of equal model, GPU and number of GPUs, weighted by their rows, of the rank
-  // correlation of tokens per second; NaN without a group of three rows.
+  // Mean over groups of equal model, GPU and number of GPUs, weighted by their layouts, of the rank
+  // correlation of tokens per second (Spearman's, ties at their mean rank). Rows of one prediction
+  // are one layout, at the mean of what was measured. NaN without a group of three layouts.
   double rank_correlation = 0.0;
 };
 

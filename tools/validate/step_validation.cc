@@ -12,6 +12,7 @@
 #include "sim/scenario/software_stack.h"
 #include "sim/simulate/prediction_interval.h"
 #include "sim/simulate/simulate.h"
+#include "tools/validate/fitted_constant.h"
 #include "tools/validate/hardware_choice.h"
 #include "tools/validate/profiled_step.h"
 #include "tools/validate/step_memory.h"
@@ -46,6 +47,9 @@ std::string OneLine(const Diagnostics& problems) {
 void Uncalibrate(scenario::Scenario* scenario) {
   scenario::SlowKernels(1.0 / scenario->kernel_time_factor, scenario);
   scenario->host.fixed_step = scenario->host.owner_broadcast = Duration(0);
+  FittedConstant nics;
+  nics.kind = ConstantKind::kNicEfficiency;
+  if (FitsNics(*scenario)) Change(nics, 0.0, nics.neutral(), scenario);
   compute::GpuEfficiency& efficiency = scenario->efficiency;
   for (compute::SystematicFactors* factors :
        {&efficiency.factors_16bit, &efficiency.factors_fp8, &efficiency.factors_fp4}) {
