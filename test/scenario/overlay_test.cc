@@ -145,6 +145,47 @@ TEST(Stack, ReachesExpertsByWhatConnectsThem) {
       << "no experts, no choice";
 }
 
+// A small run with experts; `more` is further text.
+Result<Scenario> LoadExperts(int experts, int virtual_stages, const std::string& model,
+                             const std::string& cluster, const std::string& more = "") {
+  return LoadScenarioText(
+      fmt::format("model: {}\ncluster: {}\nnodes: 4\nstack: plain\n"
+                  "parallel: {{tensor: 1, pipeline: 2, virtual_stages: {}, data: 16, zero: 0, "
+                  "expert: {}}}\n"
+                  "training: {{sequence_length: 2048, micro_batch: 1, global_batch: 64}}\n{}",
+                  model, cluster, virtual_stages, experts, more),
+      "small.yaml", TestLibrary());
+}
+
+TEST(Stack, RunsTheExchangeOfExpertsBesideTheOtherMicrobatchWhereItSaysSo) {
+  const auto schedule = [](int experts, int virtual_stages, const std::string& more = "") {
+    const auto scenario = LoadExperts(experts, virtual_stages, "tiny-moe", "plain", more);
+    EXPECT_TRUE(scenario) << ToString(scenario.error());
+    if (!scenario) return std::string();
+    return scenario->schedule.name + (scenario->overlap.expert_all_to_all ? " hides it" : "");
+  };
+  EXPECT_EQ(schedule(16, 2), "combined hides it") << "two nodes";
+  EXPECT_EQ(schedule(8, 2), "interleaved") << "one node";
+  EXPECT_EQ(schedule(16, 1), "1f1b") << "pairs need virtual stages";
+  EXPECT_EQ(schedule(16, 2, "schedule: {name: interleaved}\n"), "interleaved")
+      << "the run says otherwise";
+}
+
+TEST(Stack, ReachesExpertsOfLatentAttentionOnARackInAWayOfTheirOwn) {
+  const std::string latent =
+      "{base: tiny-moe, latent: {query_rank: 256, kv_rank: 128, nope_head_dim: 64, "
+      "rope_head_dim: 32, value_head_dim: 64}}";
+  const auto dispatch = [](const std::string& model, const std::string& cluster) {
+    const auto scenario = LoadExperts(16, 1, model, cluster);
+    EXPECT_TRUE(scenario) << ToString(scenario.error());
+    return scenario ? scenario->execution.expert_dispatch : model::ExpertDispatch::kAllToAll;
+  };
+  const std::string rack = "{base: plain, nvlink: {domain_gpus: 32}}";
+  EXPECT_EQ(dispatch(latent, rack), model::ExpertDispatch::kAllGather);
+  EXPECT_EQ(dispatch("tiny-moe", rack), model::ExpertDispatch::kHybridEp);
+  EXPECT_EQ(dispatch(latent, "plain"), model::ExpertDispatch::kDeepEp) << "two domains";
+}
+
 TEST(Stack, GivesWayToTheRun) {
   const Scenario scenario = LoadWith(
       {"stack=plain", "overlap.gradient_reduce=true", "parallel.sequence=true", "parallel.zero=1"});

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -298,6 +300,29 @@ TEST(ValidateSteps, DrawsAPointPerCountedRowIntoAPageWithoutScripts) {
   EXPECT_EQ(page.find("http"), std::string::npos);
 }
 
+// Two releases of one layout, predicted alike, say nothing of how layouts compare: they are one
+// point. Taken apart, a slow release of the best layout would look like a wrong order.
+TEST(StepStrata, RowsOfOnePredictionAreOneLayoutInRankCorrelations) {
+  std::vector<MeasuredStep> steps(4);
+  std::vector<StepOutcome> outcomes(4);
+  const double predicted[] = {1.0, 1.0, 2.0, 3.0};
+  const double measured[] = {1.0, 2.6, 2.5, 3.5};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    steps[i].model = "a";
+    steps[i].gpu = "H100";
+    steps[i].gpus = 8;
+    steps[i].gbs = steps[i].seq_len = 8;
+    steps[i].time_s = measured[i];
+    outcomes[i].step = &steps[i];
+    outcomes[i].status = RowStatus::kOk;
+    outcomes[i].predicted_s = predicted[i];
+  }
+  EXPECT_EQ(SummariseSteps(outcomes, std::vector<bool>(4, true)).overall.rank_correlation, 1.0);
+  // Two layouts are no order.
+  EXPECT_TRUE(std::isnan(
+      SummariseSteps(outcomes, {true, true, true, false}).overall.rank_correlation));
+}
+
 TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {
   std::vector<MeasuredStep> steps;
   for (const MeasuredStep& step : Steps()) {
@@ -350,6 +375,64 @@ TEST(Calibrate, RecoversTheSpreadOfGpusThatTheMeasurementsWereMadeWith) {
   EXPECT_EQ(report.constants[0].neutral(), 0.0);
   EXPECT_NEAR(report.constants[0].value, 0.05, 0.001);
   EXPECT_NE(OverlayText(report, "t.csv").find("speed_spread: {value: 0.0"), std::string::npos);
+}
+
+// Two rows of one job on ever more GPUs do not say both how slow all are and how they differ; a
+// fixed time of the step that explains nothing is settled at none.
+TEST(Calibrate, FitsAsFewConstantsAsTheRowsNeed) {
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : Steps()) {
+    if (step.id == "DGXC-132" || step.id == "DGXC-110") steps.push_back(step);
+  }
+  StepValidationOptions slow = Options(2);
+  slow.load.overrides = {"cluster.gpu.efficiency.factors_16bit.sustained_derate=1.4",
+                         "host.fixed_step=0 us"};
+  const auto made = ValidateSteps(steps, Stacks(), slow);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].time_s = made[i].predicted_s;
+  const auto outcomes = ValidateSteps(steps, Stacks(), Options(2));
+  CalibrationOptions options;
+  options.kinds = {ConstantKind::kDerate16Bit, ConstantKind::kSpeedSpread,
+                   ConstantKind::kFixedStep};
+  options.minimum_rows = 2;
+  options.folds = 0;
+  options.sparse = true;
+  const CalibrationReport report = Calibrate(outcomes, {true, true}, options);
+  ASSERT_EQ(report.constants.size(), 3U);
+  EXPECT_NEAR(report.constants[0].value, 1.4, 0.01);
+  EXPECT_FALSE(report.constants[0].held);
+  EXPECT_EQ(report.constants[1].Name(), "gpu h100-sxm speed_spread");
+  EXPECT_TRUE(report.constants[1].held);
+  EXPECT_EQ(report.constants[1].value, report.constants[1].initial);
+  EXPECT_EQ(report.constants[2].Name(), "stack nemo-2024 fixed_step");
+  EXPECT_TRUE(report.constants[2].held);
+  EXPECT_EQ(report.constants[2].value, 0.0);
+}
+
+// Only where the cluster's file says that its NICs were fitted to steps.
+TEST(Calibrate, FitsTheNicsOfAClusterThatWantsIt) {
+  std::vector<MeasuredStep> steps;
+  for (const MeasuredStep& step : Steps()) {
+    if (step.id == "DGXC-132" || step.id == "DGXC-110") steps.push_back(step);
+  }
+  const auto fitted = [&](const char* source) {
+    StepValidationOptions run = Options(2);
+    run.load.overrides = {fmt::format(
+        "cluster.collectives.ring_nic_efficiency={{value: 0.5, kind: fitted, source: {}}}",
+        source)};
+    const auto outcomes = ValidateSteps(steps, Stacks(), run);
+    CalibrationOptions options;
+    options.kinds = {ConstantKind::kNicEfficiency};
+    options.minimum_rows = 1;
+    options.folds = 0;
+    return Calibrate(outcomes, {true, true}, options).constants;
+  };
+  EXPECT_TRUE(fitted("\"nccl-tests\"").empty());
+  const auto constants = fitted("\"quadrille calibrate: two jobs\"");
+  ASSERT_EQ(constants.size(), 1U);
+  EXPECT_EQ(constants[0].Name(), "cluster dgx-h100-superpod ring_nic_efficiency");
+  EXPECT_EQ(constants[0].initial, 0.5);
+  EXPECT_EQ(constants[0].neutral(), 0.96);
+  EXPECT_EQ(OverlaySections(constants, "t.csv").find("clusters:\n  dgx-h100-superpod:\n"), 0U);
 }
 
 // The overlay of a fit, included by a run, changes its prediction by what the fit says.

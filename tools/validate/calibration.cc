@@ -196,6 +196,17 @@ class Calibrator {
         [&](const auto& entry) { return !held[entry.first] && std::abs(entry.second) >= 1e-9; });
   }
 
+  // Whether the rows outside `held` say most of what all rows say of a constant.
+  [[nodiscard]] bool MostlyKept(std::size_t constant, const std::vector<bool>& held) const {
+    double kept = 0.0;
+    double all = 0.0;
+    for (const auto& [row, slope] : model_.slopes[constant]) {
+      all += std::abs(slope);
+      if (!held[row]) kept += std::abs(slope);
+    }
+    return kept > 0.5 * all;
+  }
+
   // Constants that no row outside `held` determines become those of an unknown GPU or stack.
   void FallBack(const std::vector<bool>& determined, std::vector<double>* change) const {
     const auto& constants = report_->constants;
@@ -222,7 +233,7 @@ class Calibrator {
     for (std::size_t c = 0; c < change.size(); ++c) {
       for (const auto& [row, slope] : model_.slopes[c]) all[row] += slope * change[c];
       FittedConstant& constant = report_->constants[c];
-      if (!note_range || !determined[c]) continue;
+      if (!note_range || !MostlyKept(c, held)) continue;
       const double value = WithoutDust(constant.value + change[c]);
       constant.smallest = std::min(constant.smallest, value);
       constant.largest = std::max(constant.largest, value);
