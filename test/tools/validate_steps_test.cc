@@ -319,8 +319,8 @@ TEST(StepStrata, RowsOfOnePredictionAreOneLayoutInRankCorrelations) {
   }
   EXPECT_EQ(SummariseSteps(outcomes, std::vector<bool>(4, true)).overall.rank_correlation, 1.0);
   // Two layouts are no order.
-  EXPECT_TRUE(std::isnan(
-      SummariseSteps(outcomes, {true, true, true, false}).overall.rank_correlation));
+  EXPECT_TRUE(
+      std::isnan(SummariseSteps(outcomes, {true, true, true, false}).overall.rank_correlation));
 }
 
 TEST(Calibrate, RecoversADerateThatTheMeasurementsWereMadeWith) {

@@ -115,9 +115,9 @@ bool FitsNics(const scenario::Scenario& scenario) {
 FittedConstant ConstantOf(ConstantKind kind, const StepOutcome& row) {
   FittedConstant constant;
   constant.kind = kind;
-  constant.owner = IsOfGpu(kind)                            ? row.scenario->gpu.name
+  constant.owner = IsOfGpu(kind)                          ? row.scenario->gpu.name
                    : kind == ConstantKind::kNicEfficiency ? row.scenario->cluster.name
-                                                            : row.stack;
+                                                          : row.stack;
   scenario::Scenario copy = *row.scenario;
   constant.initial = constant.value = InitialOf(kind, &copy);
   constant.origin = OriginOf(kind, row);
@@ -172,7 +172,8 @@ void Change(const FittedConstant& constant, double from, double to, scenario::Sc
 }
 
 double FittedConstant::neutral() const {
-  if (kind == ConstantKind::kNicEfficiency) return network::CollectiveConstants().ring_nic_efficiency;
+  if (kind == ConstantKind::kNicEfficiency)
+    return network::CollectiveConstants().ring_nic_efficiency;
   return IsTime(kind) || kind == ConstantKind::kSpeedSpread ? 0.0 : 1.0;
 }
 

@@ -132,10 +132,10 @@ std::string StrataText(const PageInput& input) {
                         MedianAndP90(generations, name));
   }
   const StepSummary summary = SummariseSteps(steps.outcomes, steps.newest);
-  text +=
-      fmt::format("\nRank correlation within groups of equal model, GPU and GPU count: {:.2f}. Rows of one "
-                  "prediction count as one layout, at the mean of what was measured of them.\n",
-                  summary.overall.rank_correlation);
+  text += fmt::format(
+      "\nRank correlation within groups of equal model, GPU and GPU count: {:.2f}. Rows of one "
+      "prediction count as one layout, at the mean of what was measured of them.\n",
+      summary.overall.rank_correlation);
   return text + "\n";
 }
 
