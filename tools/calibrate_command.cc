@@ -1,5 +1,6 @@
 #include "tools/calibrate_command.h"
 
+#include "tools/calibrate_kernels_command.h"
 #include "tools/calibrate_steps_command.h"
 
 namespace quadrille::tools {
@@ -14,6 +15,9 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
   AddCalibrateSteps(*command->add_subcommand(
                         "steps", "GPUs and software stacks, to steps of whole training runs"),
                     executable, status);
+  AddCalibrateKernels(*command->add_subcommand(
+                          "kernels", "GPUs, to GEMMs, attention and memory-bound kernels alone"),
+                      executable, status);
 }
 
 }  // namespace quadrille::tools

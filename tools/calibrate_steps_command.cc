@@ -3,23 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <vector>
 
-#include "sim/base/nearest.h"
 #include "sim/report/file_output.h"
 #include "sim/report/progress.h"
 #include "sim/report/terminal.h"
 #include "sim/report/text_table.h"
-#include "sim/scenario/library.h"
 #include "sim/scenario/scenario_loader.h"
+#include "tools/calibrate_common.h"
 #include "tools/command_line.h"
 #include "tools/csv_input.h"
 #include "tools/validate/calibration.h"
 #include "tools/validate/csv_table.h"
-#include "tools/validate/gpu_names.h"
 #include "tools/validate/measured_step.h"
 #include "tools/validate/peer_steps.h"
 #include "tools/validate/shipped_model.h"
@@ -74,22 +71,14 @@ std::string ReportText(const CalibrationReport& report) {
                       fmt::format("{:.3f}", c.value),
                       fmt::format("{:.3f} to {:.3f}", c.smallest, c.largest)});
   }
-  report::TextTable errors({{"errors of the fit rows"},
-                            {"rows", Align::kRight},
-                            {"median", Align::kRight},
-                            {"mean", Align::kRight},
-                            {"p90", Align::kRight},
-                            {"bias", Align::kRight}});
+  report::TextTable errors(ErrorColumns("errors of the fit rows"));
   const auto add = [&](const char* name, const std::vector<double>& values,
                        const char* otherwise = "") {
     if (values.empty()) {
       errors.AddRow({fmt::format("{}: {}", name, otherwise), "", "", "", "", ""});
       return;
     }
-    const ErrorSummary s = Summarise(values);
-    errors.AddRow({name, fmt::format("{}", s.rows), fmt::format("{:.1f} %", s.median * 100.0),
-                   fmt::format("{:.1f} %", s.mean * 100.0), fmt::format("{:.1f} %", s.p90 * 100.0),
-                   fmt::format("{:+.1f} %", s.bias * 100.0)});
+    AddErrors(name, values, &errors);
   };
   add("before", report.errors_before);
   add("after", report.errors_after);
@@ -128,43 +117,15 @@ Result<CalibrationReport> Fit(const CalibrateArguments& arguments,
   return Calibrate(*outcomes, used, calibration);
 }
 
-// What --of may name: GPUs of the scenario directories, and software stacks.
-std::set<std::string> OwnersOf(const scenario::LoadOptions& load,
-                               const std::vector<SoftwareStack>& stacks) {
-  std::set<std::string> names;
-  for (const SoftwareStack& stack : stacks) names.insert(stack.name);
-  std::vector<std::string> directories = load.scenario_path;
-  directories.push_back(load.shipped_directory);
-  for (const std::string& directory : directories) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(directory + "/gpus", error)) {
-      names.insert(scenario::Stem(entry.path().string()));
-    }
-  }
-  return names;
-}
-
-// The GPUs and stacks that --of names, GPUs in any spelling. Errors: those that are none.
+// The GPUs and stacks that --of names. Errors: those that are none.
 Result<std::vector<std::string>> WantedOwners(const CalibrateArguments& arguments) {
   const scenario::LoadOptions load = LoadOptionsOf(arguments);
   const auto stacks = LoadStacks(load.shipped_directory + "/clusters/stacks");
   if (!stacks) return tl::unexpected(stacks.error());
-  const std::set<std::string> known = OwnersOf(load, *stacks);
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  std::vector<std::string> owners;
-  Diagnostics problems;
-  for (const std::string& owner : arguments.owners) {
-    const GpuName* gpu = FindGpu(owner);
-    owners.push_back(gpu != nullptr ? std::string(gpu->description) : owner);
-    if (known.contains(owners.back())) continue;
-    const std::string_view nearest = Nearest(owner, names);
-    problems.push_back(
-        {{"--of", 0, 0},
-         fmt::format("no GPU or software stack is named '{}'{}", owner,
-                     nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest))});
-  }
-  if (!problems.empty()) return tl::unexpected(std::move(problems));
-  return owners;
+  std::set<std::string> known;
+  for (const SoftwareStack& stack : *stacks) known.insert(stack.name);
+  AddDescriptions(load, "gpus", &known);
+  return WantedNames(arguments.owners, known, "GPU or software stack");
 }
 
 int CalibrateFile(CalibrateArguments arguments) {

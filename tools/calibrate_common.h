@@ -1,0 +1,31 @@
+// What the subcommands of `quadrille calibrate` share.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.h"
+#include "sim/report/text_table.h"
+#include "sim/scenario/scenario_loader.h"
+
+namespace quadrille::tools {
+
+[[nodiscard]] bool StartsWithAny(const std::string& name, const std::vector<std::string>& heads);
+
+// Adds the names of the descriptions of `kind` ("gpus") in the scenario directories.
+void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
+                     std::set<std::string>* names);
+
+// What --of names, GPUs in any spelling. Errors: names that are not in `known`, each with the
+// nearest; `what` says what they should be.
+[[nodiscard]] Result<std::vector<std::string>> WantedNames(const std::vector<std::string>& asked,
+                                                           const std::set<std::string>& known,
+                                                           const std::string& what);
+
+// "name", rows, median, mean, 90th percentile and bias of relative errors, under ErrorColumns.
+[[nodiscard]] std::vector<report::Column> ErrorColumns(const std::string& title);
+void AddErrors(const std::string& name, const std::vector<double>& errors,
+               report::TextTable* table);
+
+}  // namespace quadrille::tools
