@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <vector>
@@ -48,15 +49,21 @@ bool IsOfKind(const MeasuredKernel& kernel, const std::vector<std::string>& kind
   return Contains(kinds, "memory");
 }
 
+// Four digits; what a search leaves of nothing is nothing.
+std::string Short(double value) {
+  if (std::abs(value) >= 1000.0) return fmt::format("{:.0f}", value);
+  return std::abs(value) < 1e-4 ? "0" : fmt::format("{:.4g}", value);
+}
+
 std::string Note(const FittedKernelConstant& constant) {
   if (!constant.held.empty()) {
     return constant.held == kFollowsSteps ? constant.held : "held: " + constant.held;
   }
   if (!constant.AtBound()) return "";
-  return fmt::format("at its bound of {:.4g}",
-                     constant.value - constant.lower < constant.upper - constant.value
-                         ? constant.lower
-                         : constant.upper);
+  return fmt::format(
+      "at its bound of {}",
+      Short(constant.value - constant.lower < constant.upper - constant.value ? constant.lower
+                                                                              : constant.upper));
 }
 
 std::string ReportText(const KernelCalibrationReport& report) {
@@ -76,7 +83,7 @@ std::string ReportText(const KernelCalibrationReport& report) {
       if (!fit.fitted || (!c.held.empty() && c.value == c.initial && c.value == 0.0)) continue;
       constants.AddRow(
           {fit.gpu, name, fmt::format("{}{}{}", c.key, *c.unit ? ", " : "", c.unit),
-           fmt::format("{:.4g}", c.initial), fmt::format("{:.4g}", c.value),
+           Short(c.initial), Short(c.value),
            c.held.empty() ? fmt::format("{:.3g} to {:.3g}", c.smallest, c.largest) : "", Note(c)});
     }
     const std::string head = fmt::format("{} {}", fit.gpu, name);

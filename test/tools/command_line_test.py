@@ -136,6 +136,33 @@ class Statuses(unittest.TestCase):
         self.assertIn("leave one source out: all rows are of one", ran.stdout)
         self.assertIn("leave one generation out: all rows are of one", ran.stdout)
 
+    def test_calibration_to_kernels_writes_an_overlay_and_says_what_it_cannot_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "gemms.csv")
+            head = "gpu,dtype,m,n,k,time_us\n"
+            rows = [f"H100-SXM,bfloat16,{m},{n},{k},{5 + m * n * k / 3e8:.2f}"
+                    for m in (1024, 2048, 8192) for n in (2048, 5120, 8192) for k in (1024, 4096)]
+            path.write_text(head + "\n".join(rows), encoding="utf-8")
+            overlay = pathlib.Path(folder, "own.yaml")
+            ran = self.exits(0, "calibrate", "kernels", str(path), "--output", str(overlay))
+            self.assertIn("h100-sxm gemm_16bit: cross-validated", ran.stdout)
+            self.assertIn("gemm_16bit: {kind: fitted", overlay.read_text(encoding="utf-8"))
+            self.exits(0, "replay", *SMALL, "--set", "cluster.gpu=h100-sxm",
+                       "--set", f"include={overlay}")
+            ran = self.exits(1, "calibrate", "kernels", str(path), "--only", "H100",
+                             "--constants", "memory")
+            self.assertIn("no row of the files can be fitted to", ran.stderr)
+            self.assertIn("nearest: 'h100-sxm'", self.exits(
+                2, "calibrate", "kernels", str(path), "--of", "h100-sxn").stderr)
+            self.exits(2, "calibrate", "kernels", str(path), "--hold", "peak")
+            self.assertIn("no group of the files begins so", self.exits(
+                2, "calibrate", "kernels", str(path), "--only", "A100").stderr)
+            path.write_text(head + "\n".join(rows[:3]), encoding="utf-8")
+            self.assertIn("too few rows", self.exits(1, "calibrate", "kernels", str(path)).stderr)
+            path.write_text(head + "H100-SXM,bfloat16,x,1,1,1", encoding="utf-8")
+            self.exits(2, "calibrate", "kernels", str(path))
+            self.exits(3, "calibrate", "kernels", "nowhere.csv")
+
 
 class Outputs(unittest.TestCase):
     def test_json_goes_to_standard_output_alone_and_is_the_same_twice(self):

@@ -14,6 +14,10 @@ namespace {
 
 using compute::GemmConstants;
 
+// Constants stay as they are unless the loss falls below this share of what it is with them: fitted
+// again to the rows that they were fitted to, they come out the same.
+constexpr double kWorthwhile = 0.99;
+
 double RoundedTo3(double value) {
   if (value == 0.0) return 0.0;
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 2.0);
@@ -93,8 +97,10 @@ class SectionFit {
       if (constant.held.empty()) {
         const double value = constant.read(start_);
         free_.push_back(i);
-        problem_.variables.push_back({std::clamp(value, constant.lower, constant.upper),
-                                      constant.lower, constant.upper, constant.logarithmic});
+        const double inside = std::clamp(value, constant.lower, constant.upper);
+        within_bounds_ = within_bounds_ && inside == value;
+        problem_.variables.push_back(
+            {inside, constant.lower, constant.upper, constant.logarithmic});
       } else if (constant.held == kFollowsSteps && gemm) {
         follows_ = true;
       }
@@ -120,6 +126,7 @@ class SectionFit {
       for (const double value : outcome.values) rounded.push_back(RoundedTo3(value));
       result = With(rounded);
       Round(&result);
+      if (within_bounds_ && Loss(result) > kWorthwhile * Loss(start_)) result = start_;
       fit_->errors_cross_validated = Relative(outcome.cross_validated);
       Note(result);
       for (std::size_t v = 0; v < free_.size(); ++v) {
@@ -161,6 +168,10 @@ class SectionFit {
     return errors;
   }
 
+  [[nodiscard]] double Loss(const compute::GpuEfficiency& efficiency) const {
+    return LossOf(LogErrors(efficiency), {}, options_.loss);
+  }
+
   void Note(const compute::GpuEfficiency& result) const {
     for (const KernelConstant& constant : fit_->section.constants) {
       const double value = constant.read(result);
@@ -173,6 +184,7 @@ class SectionFit {
   const KernelCalibrationOptions& options_;
   KernelFit* fit_;
   std::vector<std::size_t> free_;
+  bool within_bounds_ = true;  // the constants to fit, as they are
   bool follows_ = false;
   std::vector<StepRate> rate_;  // one where the droop follows
   FitProblem problem_;

@@ -46,14 +46,14 @@ struct KernelFit {
 };
 
 struct KernelCalibrationOptions {
-  FreedConstants freed;
-  std::vector<std::string> held;  // constants not to fit, by key
+  FreedConstants freed{};
+  std::vector<std::string> held{};  // constants not to fit, by key
   int folds = 5;
   int threads = 0;
-  RobustLoss loss;
+  RobustLoss loss{.outlier = 0.1, .tail = 0.1};
   double pull = 1e-4;
   MinimiseOptions search{.starts = 1, .tolerance = 0.01, .evaluations = 8000};
-  std::function<void(Ratio)> progress;
+  std::function<void(Ratio)> progress{};
 };
 
 struct KernelCalibrationReport {
@@ -61,8 +61,9 @@ struct KernelCalibrationReport {
   std::map<std::string, compute::GpuEfficiency> fitted;  // by GPU
 };
 
-// Fits to the rows that are ok. Families are held out together: GEMMs of one N and K, attention of
-// one length, memory-bound kernels of one row length.
+// Fits to the rows that are ok. What cannot be bettered by a hundredth of its loss stays as it is,
+// so that constants are a fixed point of the fit that they come from. Families are held out
+// together: GEMMs of one N and K, attention of one length, memory-bound kernels of one row length.
 [[nodiscard]] KernelCalibrationReport CalibrateKernels(const std::vector<MeasuredKernel>& kernels,
                                                        const KernelCalibrationOptions& options);
 

@@ -26,7 +26,7 @@ struct Field {
 
 using compute::GemmConstants;
 constexpr Field<GemmConstants> kGemmFields[] = {
-    {"peak_share", &GemmConstants::peak_share, nullptr, 0.3, 0.95},
+    {"peak_share", &GemmConstants::peak_share, nullptr, 0.3, 0.9},
     {"tile_overhead", &GemmConstants::tile_overhead, nullptr, 0.0, 2.0},
     {"prologue_k", &GemmConstants::prologue_k, nullptr, 0.0, 1000.0},
     {"partial_wave", &GemmConstants::partial_wave, nullptr, 0.0, 1.0},
@@ -34,7 +34,7 @@ constexpr Field<GemmConstants> kGemmFields[] = {
     {"bandwidth_share", &GemmConstants::bandwidth_share, nullptr, 0.2, 0.95},
     {"sustained_droop", &GemmConstants::sustained_droop, nullptr, 0.0, 0.6},
     {"droop_onset", nullptr, &GemmConstants::droop_onset, 300.0, 20'000.0, true},
-    {"burst_dip", &GemmConstants::burst_dip, nullptr, 0.0, 0.3},
+    {"burst_dip", &GemmConstants::burst_dip, nullptr, 0.0, 0.19},
     {"burst_dip_at", nullptr, &GemmConstants::burst_dip_at, 50.0, 1000.0, true},
     {"operand_cast_launch", nullptr, &GemmConstants::operand_cast_launch, 0.0, 20.0},
     {"operand_cast_bytes", &GemmConstants::operand_cast_bytes, nullptr, 0.0, 12.0},
@@ -50,13 +50,12 @@ constexpr Field<AttentionConstants> kAttentionFields[] = {
 
 using compute::MeasuredMemoryBound;
 constexpr Field<MeasuredMemoryBound> kMemoryFields[] = {
-    {"launch", nullptr, &MeasuredMemoryBound::launch, 0.0, 30.0},
+    {"launch", nullptr, &MeasuredMemoryBound::launch, 0.0, 60.0},
     {"bandwidth_share", &MeasuredMemoryBound::bandwidth_share, nullptr, 0.05, 3.0, true},
     {"cached_share", &MeasuredMemoryBound::cached_share, nullptr, 0.05, 5.0, true},
     {"reread", &MeasuredMemoryBound::reread, nullptr, 0.0, 3.0},
 };
 
-constexpr const char* kFewRows = "too few rows";
 // Rows that determine a section's level and little more, and all of its constants.
 constexpr std::size_t kSomeRows = 8;
 constexpr std::size_t kManyRows = 30;
@@ -111,7 +110,9 @@ std::string HeldOfGemm(const std::string& key, GemmSection section,
   if (rows.size() < kManyRows && !level.contains(key)) return kFewRows;
   if (key == "burst_dip_at" && section != GemmSection::k16Bit) return "the chip's: that of 16 bits";
   if (key.rfind("operand_cast", 0) == 0 && with_cast == 0) return "no row includes the cast";
-  if (key == "launch" && with_cast == rows.size()) return "measured with that of the cast only";
+  // A few rows without it, as best ones of a search are, do not tell the two apart.
+  if (key == "launch" && with_cast > 0 && rows.size() - with_cast < kSomeRows)
+    return "measured with that of the cast only";
   return "";
 }
 
@@ -155,6 +156,14 @@ void AddAttentionConstants(bool inference, std::size_t entry, bool named,
   const bool cache_write = std::any_of(rows.begin(), rows.end(), [](const MeasuredKernel* row) {
     return std::get<AttentionQuestion>(row->question).conditions.includes_cache_write;
   });
+  std::set<std::int64_t> lengths;
+  for (const MeasuredKernel* row : rows) {
+    for (const auto& pass : std::get<AttentionQuestion>(row->question).passes) {
+      if (pass.inference == inference && pass.entry == entry) {
+        lengths.insert(pass.shape.query_length);
+      }
+    }
+  }
   const double peak = rows.front()->hardware->gpu.peak_16bit.value() * 1e-12;
   KernelConstant rate{.key = head + "asymptote",
                       .unit = "TFLOP/s",
@@ -170,7 +179,11 @@ void AddAttentionConstants(bool inference, std::size_t entry, bool named,
   section->constants.push_back(std::move(rate));
   for (const Field<AttentionConstants>& field : kAttentionFields) {
     KernelConstant constant = ConstantOf(field, part);
-    if (constant.key != "half_length" && of_entry < kAttentionRows) constant.held = kFewRows;
+    if (constant.key == "half_length") {
+      if (lengths.size() < 3) constant.held = "too few lengths";
+    } else if (of_entry < kAttentionRows) {
+      constant.held = kFewRows;
+    }
     if (constant.key == "cache_write_share" && !cache_write) continue;
     constant.key = head + constant.key;
     section->constants.push_back(std::move(constant));

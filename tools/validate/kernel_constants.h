@@ -54,6 +54,7 @@ struct FreedConstants {
 // Every key that a section may have, each once.
 [[nodiscard]] std::vector<std::string> KernelConstantKeys();
 
+inline constexpr const char* kFewRows = "too few rows";
 inline constexpr const char* kFollowsSteps = "follows: a training step keeps its rate";
 
 }  // namespace quadrille::tools

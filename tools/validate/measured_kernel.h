@@ -38,6 +38,8 @@ struct GemmQuestion {
   model::GemmShape shape;
   compute::GemmConditions conditions;
   double derate = 1.0;  // of a training run
+  // The library takes this many times the time of its best kernel: DeepGEMM's wide blocks.
+  double library_slowdown = 1.0;
 };
 
 // One pass, or forward and backward together.
