@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "sim/model/execution_config.h"
 
 namespace quadrille::compute {
+
+class GemmResiduals;
 
 // Three numbers of a roofline and one of a constant efficiency: the coarser fidelities.
 struct RooflineConstants {
@@ -132,6 +135,9 @@ struct GpuEfficiency {
   // Standard deviation of the sustained kernel times of GPUs of this type, as a share of the mean
   // (slowest_gpu.h). 0: all are alike.
   double speed_spread = 0.0;
+  // What measured shapes say of the GEMM formula with these constants (gemm_residuals.h); nullptr
+  // when nothing is measured.
+  std::shared_ptr<const GemmResiduals> gemm_residuals;
   std::vector<ConstantSource> sources;
 };
 

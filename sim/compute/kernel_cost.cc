@@ -13,6 +13,8 @@
 #include "sim/base/check.h"
 #include "sim/base/counter_rng.h"
 #include "sim/compute/attention_time.h"
+#include "sim/compute/gemm_format.h"
+#include "sim/compute/gemm_residuals.h"
 #include "sim/compute/memory_bound_time.h"
 #include "sim/compute/slowest_gpu.h"
 
@@ -95,12 +97,12 @@ struct KernelCostModel::State {
   GpuEfficiency efficiency;
   ComputeOptions options;
   GemmConstants gemm_mxfp8;
-  std::optional<GemmResiduals> residuals;
   std::unordered_map<Key, KernelCost, KeyHash> memo;
 
+  [[nodiscard]] bool BlockScaled() const { return options.recipe == Recipe::kFp8Block; }
+  [[nodiscard]] GemmFormat FormatOf(DataType type) const;
   [[nodiscard]] const GemmConstants& GemmOf(DataType type) const;
-  [[nodiscard]] const SystematicFactors& FactorsOf(DataType type) const;
-  [[nodiscard]] double LayoutSpeed(model::GemmLayout layout, DataType type) const;
+  [[nodiscard]] double Correction(const model::GemmShape& shape, DataType type) const;
   [[nodiscard]] double Derate(DataType type) const;
 
   [[nodiscard]] double FormulaGemmSeconds(const model::GemmShape& shape, DataType type,
@@ -113,54 +115,37 @@ struct KernelCostModel::State {
   [[nodiscard]] KernelCost Compute(const model::Operation& operation, std::int32_t reserved) const;
 };
 
+// FP32 runs at its own peak with the constants of 16 bits.
+GemmFormat KernelCostModel::State::FormatOf(DataType type) const {
+  return compute::FormatOf(type, BlockScaled()).value_or(GemmFormat::k16Bit);
+}
+
 const GemmConstants& KernelCostModel::State::GemmOf(DataType type) const {
-  switch (type) {
-    case DataType::kFp8:
-      if (options.recipe == Recipe::kMxFp8) return gemm_mxfp8;
-      return options.recipe == Recipe::kFp8Block ? efficiency.gemm_fp8_block : efficiency.gemm_fp8;
-    case DataType::kFp4: return efficiency.gemm_fp4;
-    case DataType::kFp32:
-    case DataType::kFp16:
-    case DataType::kBf16: break;
-  }
-  return efficiency.gemm_16bit;
+  if (type == DataType::kFp8 && options.recipe == Recipe::kMxFp8) return gemm_mxfp8;
+  return ConstantsOf(efficiency, FormatOf(type));
 }
 
-const SystematicFactors& KernelCostModel::State::FactorsOf(DataType type) const {
-  switch (type) {
-    case DataType::kFp8: return efficiency.factors_fp8;
-    case DataType::kFp4: return efficiency.factors_fp4;
-    case DataType::kFp32:
-    case DataType::kFp16:
-    case DataType::kBf16: break;
-  }
-  return efficiency.factors_16bit;
-}
-
-double KernelCostModel::State::LayoutSpeed(model::GemmLayout layout, DataType type) const {
-  const SystematicFactors& factors = FactorsOf(type);
-  switch (layout) {
-    case model::GemmLayout::kTN: return 1.0;
-    case model::GemmLayout::kNN: return factors.input_gradient;
-    case model::GemmLayout::kNT: break;
-  }
-  if (type != DataType::kFp8 && type != DataType::kFp4) return factors.weight_gradient_16bit;
-  return type == DataType::kFp8 && options.recipe == Recipe::kFp8Block
-             ? factors.weight_gradient_block_fp8
-             : factors.weight_gradient_fp8;
+// No table measures MXFP8 or FP32.
+double KernelCostModel::State::Correction(const model::GemmShape& shape, DataType type) const {
+  if (options.fidelity < Fidelity::kTable || efficiency.gemm_residuals == nullptr) return 1.0;
+  const auto format = compute::FormatOf(type, BlockScaled());
+  if (!format || (type == DataType::kFp8 && options.recipe == Recipe::kMxFp8)) return 1.0;
+  return efficiency.gemm_residuals->Factor(shape, *format);
 }
 
 double KernelCostModel::State::Derate(DataType type) const {
   if (options.clock != ClockState::kSustained) return 1.0;
-  return FactorsOf(type).sustained_derate * SlowestGpuFactor(efficiency.speed_spread, options.gpus);
+  return FactorsOf(efficiency, FormatOf(type)).sustained_derate *
+         SlowestGpuFactor(efficiency.speed_spread, options.gpus);
 }
 
 double KernelCostModel::State::FormulaGemmSeconds(const model::GemmShape& shape, DataType type,
                                                   std::int32_t reserved) const {
   const GemmConstants& constants = GemmOf(type);
-  const GemmConditions conditions{.reserved_multiprocessors = reserved,
-                                  .clock = options.clock,
-                                  .layout_speed = LayoutSpeed(shape.layout, type)};
+  const GemmConditions conditions{
+      .reserved_multiprocessors = reserved,
+      .clock = options.clock,
+      .layout_speed = LayoutSpeedOf(efficiency, shape.layout, FormatOf(type))};
   switch (options.fidelity) {
     case Fidelity::kConstant:
       return ConstantGemmSeconds(gpu, constants.roofline, shape, type, conditions);
@@ -176,14 +161,13 @@ double KernelCostModel::State::FormulaGemmSeconds(const model::GemmShape& shape,
 double KernelCostModel::State::GemmSecondsOf(const model::GemmShape& shape, DataType type,
                                              std::int32_t reserved) const {
   const double formula = FormulaGemmSeconds(shape, type, reserved);
-  if (!residuals) return formula * Derate(type);
   if (options.fidelity == Fidelity::kExact) {
-    if (const auto measured = residuals->Exact(shape, type)) {
+    if (const auto measured = ExactTime(options.measured, shape, type, BlockScaled())) {
       // Held SMs slow the measured kernel as they slow the formula's.
       return ToSeconds(*measured) * formula / FormulaGemmSeconds(shape, type, 0);
     }
   }
-  return formula * residuals->Factor(shape, type) * Derate(type);
+  return formula * Correction(shape, type) * Derate(type);
 }
 
 double KernelCostModel::State::AttentionSecondsOf(const model::AttentionShape& shape, DataType type,
@@ -261,25 +245,6 @@ KernelCostModel::KernelCostModel(topology::GpuSpec gpu, GpuEfficiency efficiency
   // memory is no matter of the format (that table's share includes its cast).
   state_->gemm_mxfp8 = state_->efficiency.gemm_fp8_block;
   state_->gemm_mxfp8.bandwidth_share = state_->efficiency.gemm_fp8.bandwidth_share;
-  std::vector<MeasuredGemm>& measured = state_->options.measured;
-  if (measured.empty() || state_->options.fidelity < Fidelity::kTable) return;
-  std::vector<Duration> predicted;
-  predicted.reserve(measured.size());
-  for (const MeasuredGemm& row : measured) {
-    // A weight gradient is measured as it is used: adding into an fp32 accumulator.
-    const bool accumulate = row.layout == model::GemmLayout::kNT;
-    const model::GemmShape shape{.m = row.m,
-                                 .n = row.n,
-                                 .k = row.k,
-                                 .layout = row.layout,
-                                 .accumulate = accumulate,
-                                 .output = accumulate ? DataType::kFp32 : DataType::kBf16};
-    const GemmConditions standalone{.clock = ClockState::kStandalone,
-                                    .layout_speed = state_->LayoutSpeed(row.layout, row.type)};
-    predicted.push_back(
-        GemmTime(state_->gpu, state_->GemmOf(row.type), shape, row.type, standalone));
-  }
-  state_->residuals.emplace(std::move(measured), predicted);
 }
 
 KernelCostModel::~KernelCostModel() = default;

@@ -21,9 +21,9 @@ namespace quadrille::compute {
 enum class Fidelity : std::uint8_t {
   kConstant,  // FLOPs over (peak x one efficiency); bytes over (bandwidth x one efficiency)
   kRoofline,  // fixed time + max(FLOPs / rate, bytes / bandwidth)
-  kAnalytic,  // tiles and waves; length-dependent attention; the default
-  kTable,     // analytic times an interpolated residual of measured shapes
-  kExact,     // as kTable, and a shape that is in the table takes its measured time
+  kAnalytic,  // tiles and waves; length-dependent attention
+  kTable,     // analytic times an interpolated residual of measured shapes (gemm_residuals.h)
+  kExact,     // as kTable, and a shape that the user measured takes its measured time
 };
 
 struct KernelCost {
@@ -47,7 +47,7 @@ struct ComputeOptions {
   ClockState clock = ClockState::kSustained;
   // SMs that GEMM and attention kernels leave free at all times, for communication beside them.
   std::int32_t multiprocessor_margin = 0;
-  // For kTable and kExact; the formula alone when empty.
+  // For kExact.
   std::vector<MeasuredGemm> measured{};
 };
 

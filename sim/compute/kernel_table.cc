@@ -1,36 +1,14 @@
-// Distances are taken between shapes in powers of two, with a logarithm that is linear between
-// powers: monotone, exact on powers of two, and the same double on every machine.
 #include "sim/compute/kernel_table.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
-#include "sim/base/check.h"
-
 namespace quadrille::compute {
 namespace {
-
-constexpr std::size_t kNeighbours = 8;
-
-// log2 up to 0.09, by the binary exponent and a linear mantissa.
-double PiecewiseLog2(double x) {
-  int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);  // in [0.5, 1)
-  return exponent - 1 + (2.0 * mantissa - 1.0);
-}
-
-double SquaredDistance(const MeasuredGemm& a, const model::GemmShape& b) {
-  const auto axis = [](std::int64_t x, std::int64_t y) {
-    const double difference =
-        PiecewiseLog2(static_cast<double>(x)) - PiecewiseLog2(static_cast<double>(y));
-    return difference * difference;
-  };
-  return axis(a.m, b.m) + axis(a.n, b.n) + axis(a.k, b.k);
-}
 
 std::vector<std::string_view> SplitFields(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -77,9 +55,14 @@ std::optional<model::GemmLayout> ParseLayout(std::string_view text) {
   return std::nullopt;
 }
 
-enum Column : std::size_t { kGpu, kDtype, kM, kN, kK, kTime, kLayout, kColumnCount };
-constexpr std::array<std::string_view, kColumnCount> kColumnNames{"gpu", "dtype",   "m",     "n",
-                                                                  "k",   "time_us", "layout"};
+enum Column : std::size_t { kGpu, kDtype, kM, kN, kK, kTime, kLayout, kCast, kColumnCount };
+constexpr std::array<std::string_view, kColumnCount> kColumnNames{
+    "gpu", "dtype", "m", "n", "k", "time_us", "layout", "includes_cast"};
+
+bool IsOptional(std::size_t column) {
+  return column == kGpu || column == kLayout || column == kCast;
+}
+
 using ColumnIndex = std::array<std::optional<std::size_t>, kColumnCount>;
 
 // One row, with its problems appended. A row of another GPU gives nothing and is not checked.
@@ -90,7 +73,7 @@ class RowParser {
       : fields_(fields), columns_(columns), position_(std::move(position)), problems_(problems) {}
 
   std::optional<MeasuredGemm> Parse(std::string_view gpu_name) {
-    if (!ServesGpu(Field(kGpu), gpu_name)) return std::nullopt;
+    if (columns_[kGpu] && !ServesGpu(Field(kGpu), gpu_name)) return std::nullopt;
     const std::size_t before = problems_.size();
     MeasuredGemm row;
     row.m = PositiveInteger(kM);
@@ -99,13 +82,18 @@ class RowParser {
     row.time = PositiveTime();
     if (const auto type = ParseType(Field(kDtype))) {
       row.type = *type;
+      row.block_scaled = Field(kDtype).starts_with("fp8_block");
     } else {
-      Problem(kDtype, "is not a known type (bfloat16, float16, fp8, nvfp4)");
+      Problem(kDtype, "is not a known type (bfloat16, float16, fp8, fp8_block, nvfp4)");
     }
     if (const auto layout = ParseLayout(Field(kLayout))) {
       row.layout = *layout;
     } else {
       Problem(kLayout, "is not a layout (TN, NN, NT)");
+    }
+    row.includes_cast = Field(kCast) == "yes";
+    if (!row.includes_cast && !Field(kCast).empty() && Field(kCast) != "no") {
+      Problem(kCast, "is neither yes nor no");
     }
     if (problems_.size() > before) return std::nullopt;
     return row;
@@ -166,7 +154,7 @@ Result<ColumnIndex> ParseHeader(std::string_view line, const SourcePosition& pos
   }
   Diagnostics problems;
   for (std::size_t c = 0; c < kColumnCount; ++c) {
-    if (c != kLayout && !columns[c]) {
+    if (!IsOptional(c) && !columns[c]) {
       problems.push_back({position, fmt::format("no column '{}'", kColumnNames[c])});
     }
   }
@@ -206,54 +194,34 @@ Result<std::vector<MeasuredGemm>> ParseMeasuredGemms(std::string_view text, cons
   return rows;
 }
 
-GemmResiduals::GemmResiduals(std::vector<MeasuredGemm> measured,
-                             const std::vector<Duration>& predicted) {
-  QUADRILLE_CHECK(measured.size() == predicted.size(), "{} measured, {} predicted", measured.size(),
-                  predicted.size());
-  rows_.reserve(measured.size());
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    QUADRILLE_CHECK(measured[i].time.count() > 0 && predicted[i].count() > 0,
-                    "row {}: measured {} ps, predicted {} ps", i, measured[i].time.count(),
-                    predicted[i].count());
-    rows_.push_back({measured[i], ToSeconds(measured[i].time) / ToSeconds(predicted[i])});
+std::vector<std::string> TableSources(std::string_view text) {
+  constexpr std::string_view kMark = "# source: ";
+  std::vector<std::string> sources;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(kMark)) sources.emplace_back(line.substr(kMark.size()));
   }
+  return sources;
 }
 
-std::optional<Duration> GemmResiduals::Exact(const model::GemmShape& shape, DataType type) const {
+std::optional<Duration> ExactTime(const std::vector<MeasuredGemm>& measured,
+                                  const model::GemmShape& shape, DataType type, bool block_scaled) {
   if (shape.groups != 1) return std::nullopt;
   std::int64_t picoseconds = 0;
   std::int64_t count = 0;
-  for (const Row& row : rows_) {
-    const MeasuredGemm& r = row.shape;
-    if (r.m == shape.m && r.n == shape.n && r.k == shape.k && r.layout == shape.layout &&
-        r.type == type) {
-      picoseconds += r.time.count();
+  for (const MeasuredGemm& row : measured) {
+    if (row.type == DataType::kFp8 && row.block_scaled != block_scaled) continue;
+    if (row.m == shape.m && row.n == shape.n && row.k == shape.k && row.layout == shape.layout &&
+        row.type == type) {
+      picoseconds += row.time.count();
       ++count;
     }
   }
   if (count == 0) return std::nullopt;
   return Duration((picoseconds + count / 2) / count);
-}
-
-double GemmResiduals::Factor(const model::GemmShape& shape, DataType type) const {
-  if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return 1.0;
-  std::vector<std::pair<double, double>> near;  // squared distance, ratio
-  for (const Row& row : rows_) {
-    if (row.shape.type != type || row.shape.layout != shape.layout) continue;
-    near.emplace_back(SquaredDistance(row.shape, shape), row.ratio);
-  }
-  const std::size_t used = std::min(kNeighbours, near.size());
-  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(used), near.end());
-  double weights = 1.0;
-  double sum = 1.0;
-  // A shape that is in the table is not taken whole: measurements scatter by a few percent.
-  constexpr double kClosest = 1.0 / 64;
-  for (std::size_t i = 0; i < used; ++i) {
-    const double weight = 1.0 / (near[i].first + kClosest);
-    weights += weight;
-    sum += weight * near[i].second;
-  }
-  return sum / weights;
 }
 
 }  // namespace quadrille::compute

@@ -1,8 +1,10 @@
-// Measured GEMM times that correct or replace the formula, read from the user's CSV.
+// Measured GEMM times, read from a CSV file: a shipped table of one GPU, or the user's own.
 //
-// One header line names the columns in any order: gpu, dtype, m, n, k, time_us and, optionally,
-// layout (TN, NN or NT by its first two letters; TN when absent). Other columns are ignored. dtype
-// is bfloat16, float16, fp8 or nvfp4 and what begins with these.
+// One header line names the columns in any order: dtype, m, n, k, time_us and, optionally, gpu
+// (without it every row is of the GPU asked for), layout (TN, NN or NT by its first two letters; TN
+// when absent) and includes_cast (yes: the time includes the cast of the A operand to the type).
+// Other columns are ignored, as are lines that begin with #. dtype is bfloat16, float16, fp8,
+// fp8_block or nvfp4 and what begins with these.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,8 @@ struct MeasuredGemm {
   std::int64_t k = 0;
   model::GemmLayout layout = model::GemmLayout::kTN;
   DataType type = DataType::kBf16;
+  bool block_scaled = false;   // FP8 with scales per block
+  bool includes_cast = false;  // of the A operand
   Duration time{0};
 };
 
@@ -34,27 +38,13 @@ struct MeasuredGemm {
                                                                    const std::string& file,
                                                                    std::string_view gpu_name);
 
-// Correction of a formula by what was measured at neighbouring shapes.
-class GemmResiduals {
- public:
-  // `predicted[i]` is the formula's time for `measured[i]`. REQUIRES: equal sizes, positive times;
-  // CHECKed.
-  GemmResiduals(std::vector<MeasuredGemm> measured, const std::vector<Duration>& predicted);
+// What follows "# source:" in the lines of a table that begin so.
+[[nodiscard]] std::vector<std::string> TableSources(std::string_view text);
 
-  // The mean of several measurements of exactly this shape, if there are any.
-  [[nodiscard]] std::optional<Duration> Exact(const model::GemmShape& shape, DataType type) const;
-
-  // Measured over predicted near this shape: mean over the nearest rows of the same type and
-  // layout, weighted by the inverse square of the distance in powers of two of m, n and k, pulled
-  // towards 1 by one row at distance one power of two. So far from every row it tends to 1.
-  [[nodiscard]] double Factor(const model::GemmShape& shape, DataType type) const;
-
- private:
-  struct Row {
-    MeasuredGemm shape;
-    double ratio = 1.0;
-  };
-  std::vector<Row> rows_;
-};
+// The mean of several measurements of exactly this shape, if there are any. `block_scaled` matters
+// to FP8 alone.
+[[nodiscard]] std::optional<Duration> ExactTime(const std::vector<MeasuredGemm>& measured,
+                                                const model::GemmShape& shape, DataType type,
+                                                bool block_scaled);
 
 }  // namespace quadrille::compute

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/scenario/gemm_tables.h"
 #include "sim/scenario/names.h"
 #include "sim/scenario/sourced.h"
 
@@ -191,12 +192,13 @@ void LoadSpec(MapReader& reader, topology::GpuSpec* gpu, std::vector<SourceNote>
   ReadSource(reader, "data sheet", notes);
 }
 
-void LoadEfficiency(MapReader reader, compute::GpuEfficiency* efficiency,
+void LoadEfficiency(MapReader reader, const Library* library, compute::GpuEfficiency* efficiency,
                     std::vector<SourceNote>* notes) {
   LoadGemm(reader, "gemm_16bit", &efficiency->gemm_16bit, notes);
   LoadGemm(reader, "gemm_fp8", &efficiency->gemm_fp8, notes);
   LoadGemm(reader, "gemm_fp8_block", &efficiency->gemm_fp8_block, notes);
   LoadGemm(reader, "gemm_fp4", &efficiency->gemm_fp4, notes);
+  LoadGemmTables(reader, library, efficiency, notes);
   LoadAttention(reader, efficiency, notes);
   LoadAttentionFactors(reader.Section("attention_factors"), efficiency, notes);
   LoadMemoryBound(reader.Section("memory_bound"), &efficiency->memory_bound, notes);
@@ -211,14 +213,15 @@ void LoadEfficiency(MapReader reader, compute::GpuEfficiency* efficiency,
 
 }  // namespace
 
-void LoadGpu(MapReader reader, topology::GpuSpec* gpu, compute::GpuEfficiency* efficiency) {
+void LoadGpu(MapReader reader, const Library* library, topology::GpuSpec* gpu,
+             compute::GpuEfficiency* efficiency) {
   if (!reader.present()) return;
   std::vector<SourceNote> notes;
   std::string ignored;
   reader.Read("name", &gpu->name);
   reader.Read("description", &ignored);
   LoadSpec(reader, gpu, &notes);
-  LoadEfficiency(reader.Section("efficiency"), efficiency, &notes);
+  LoadEfficiency(reader.Section("efficiency"), library, efficiency, &notes);
   reader.Require({"efficiency"});
   if (!reader.Has("name")) gpu->name = "inline";
   for (SourceNote& note : notes) {

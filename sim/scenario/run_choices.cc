@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/scenario/default_sends.h"
+#include "sim/scenario/gemm_tables.h"
 #include "sim/scenario/library.h"
 #include "sim/scenario/names.h"
 #include "sim/scenario/overlap_loader.h"
@@ -110,24 +111,42 @@ void LoadDistributed(MapReader& reader, Scenario* scenario) {
   }
 }
 
-// A hundred thousand rows.
-constexpr std::size_t kMaxTableBytes = std::size_t{1} << 24;
-
-// Reads the GEMMs that were measured on the run's GPU, for the fidelities that use them.
-void LoadGemmTable(MapReader& reader, Scenario* scenario) {
+// Settles on the formula, or what measured GEMMs make of it.
+void LoadFidelity(MapReader& reader, Scenario* scenario) {
   compute::Fidelity& fidelity = scenario->compute_fidelity;
-  const bool uses_table =
-      fidelity == compute::Fidelity::kTable || fidelity == compute::Fidelity::kExact;
-  const bool given = reader.Has("fidelity");
-  if (!reader.Read("gemm_table", &scenario->gemm_table)) {
-    if (!uses_table) return;
-    return reader.Error("fidelity", fmt::format("{} needs gemm_table, a CSV file of measured GEMMs",
-                                                NameOf(fidelity, kComputeFidelities)));
+  const bool table_shipped = scenario->efficiency.gemm_residuals != nullptr;
+  const bool table_given = reader.Has("gemm_table");
+  if (reader.ReadName("fidelity", &fidelity, kComputeFidelities)) {
+    const bool reads_table = fidelity >= compute::Fidelity::kTable;
+    if (table_given && !reads_table) {
+      reader.Error("gemm_table", fmt::format("fidelity {} reads no table; table and exact do",
+                                             NameOf(fidelity, kComputeFidelities)));
+    }
+    if (!table_given && fidelity == compute::Fidelity::kExact) {
+      reader.Error("fidelity", "exact needs gemm_table, a CSV file of measured GEMMs");
+    }
+    if (!table_given && !table_shipped && fidelity == compute::Fidelity::kTable) {
+      reader.Error(
+          "fidelity",
+          fmt::format("table needs gemm_table, a CSV file of measured GEMMs: no table that "
+                      "helps is known of {}",
+                      scenario->gpu.name));
+    }
+    return;
   }
-  if (given && !uses_table) {
-    return reader.Error("gemm_table", fmt::format("fidelity {} reads no table; table and exact do",
-                                                  NameOf(fidelity, kComputeFidelities)));
-  }
+  fidelity = table_given     ? compute::Fidelity::kExact
+             : table_shipped ? compute::Fidelity::kTable
+                             : compute::Fidelity::kAnalytic;
+  Default(reader, "fidelity", NameOf(fidelity, kComputeFidelities),
+          table_given ? "a shape of the table takes its measured time, others what its neighbours "
+                        "correct"
+          : table_shipped ? "tile and wave model, corrected by GEMMs measured on this type of GPU"
+                          : "tile and wave model with fitted constants");
+}
+
+// Reads the GEMMs that the user measured on the run's GPU.
+void LoadGemmTable(MapReader& reader, Scenario* scenario) {
+  if (!reader.Read("gemm_table", &scenario->gemm_table)) return;
   scenario->gemm_table = ResolvePath(scenario->gemm_table, reader.Find("gemm_table")->position);
   const Result<std::string> text = ReadTextFile(scenario->gemm_table, kMaxTableBytes);
   if (!text) return reader.Error("gemm_table", ToString(text.error()));
@@ -142,10 +161,7 @@ void LoadGemmTable(MapReader& reader, Scenario* scenario) {
                                                   scenario->gemm_table, scenario->gpu.name));
   }
   scenario->measured_gemms = std::move(*measured);
-  if (given) return;
-  fidelity = compute::Fidelity::kExact;
-  Default(reader, "fidelity", "exact",
-          "a shape of the table takes its measured time, others what its neighbours correct");
+  AddMeasuredGemms(scenario->gpu, scenario->measured_gemms, &scenario->efficiency);
 }
 
 }  // namespace
@@ -158,7 +174,7 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   LoadFusions(reader, &execution.fusions);
   reader.Read("multiprocessor_margin", &execution.multiprocessor_margin,
               {0, std::max(0, scenario->gpu.streaming_multiprocessors - 1)});
-  reader.ReadName("fidelity", &scenario->compute_fidelity, kComputeFidelities);
+  LoadFidelity(reader, scenario);
   LoadGemmTable(reader, scenario);
   reader.Read("gradient_placeholders", &execution.gradient_placeholders);
   if (reader.Read("time_factor", &scenario->kernel_time_factor, {0.1, 10.0})) {
@@ -174,9 +190,6 @@ void LoadKernels(MapReader reader, Scenario* scenario) {
   }
   Default(reader, "fusions", "megatron-2026",
           "Megatron-Core with Transformer Engine of 2024 and later");
-  if (scenario->measured_gemms.empty()) {
-    Default(reader, "fidelity", "analytic", "tile and wave model with fitted constants");
-  }
   reader.Finish();
 }
 

@@ -12,6 +12,7 @@
 
 #include "schedules/text.h"
 #include "sim/base/counter_rng.h"
+#include "sim/compute/gemm_residuals.h"
 #include "sim/scenario/names.h"
 
 namespace quadrille::scenario {
@@ -172,7 +173,7 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
                  capacity, usable);
   const auto& [gemm_16bit, gemm_fp8, gemm_fp8_block, gemm_fp4, attention, attention_factors,
                inference_attention, memory_bound, measured, factors_16bit, factors_fp8, factors_fp4,
-               speed_spread, sources] = efficiency;
+               speed_spread, residuals, sources] = efficiency;
   (void)sources;
   (void)measured;  // for validation only
   DumpGemm(dump, "gemm_16bit", gemm_16bit);
@@ -192,7 +193,8 @@ void DumpGpu(Dump& dump, const topology::GpuSpec& gpu, const compute::GpuEfficie
   DumpFactors(dump, "factors_16bit", factors_16bit);
   DumpFactors(dump, "factors_fp8", factors_fp8);
   DumpFactors(dump, "factors_fp4", factors_fp4);
-  QUADRILLE_DUMP(dump, "", speed_spread);
+  const std::uint64_t gemm_residuals = residuals ? residuals->Digest() : 0;
+  QUADRILLE_DUMP(dump, "", speed_spread, gemm_residuals);
 }
 
 void DumpFabric(Dump& dump, const topology::FabricSpec& fabric) {
@@ -382,8 +384,8 @@ void DumpConditions(Dump& dump, const Scenario& scenario) {
   }
   QUADRILLE_DUMP(dump, "", scenario.global_batch, scenario.microbatches, scenario.compute_fidelity,
                  scenario.kernel_time_factor, scenario.seed);
-  for (const auto& [m, n, k, layout, type, time] : scenario.measured_gemms) {
-    QUADRILLE_DUMP(dump, "measured_gemm", m, n, k, layout, type, time);
+  for (const auto& [m, n, k, layout, type, block, cast, time] : scenario.measured_gemms) {
+    QUADRILLE_DUMP(dump, "measured_gemm", m, n, k, layout, type, block, cast, time);
   }
 }
 

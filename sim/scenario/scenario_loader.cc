@@ -47,17 +47,17 @@ std::vector<std::string> SearchedDirectories(const std::string& file, const Load
   return directories;
 }
 
-void LoadHardware(MapReader& root, Scenario* scenario) {
+void LoadHardware(MapReader& root, const Library& library, Scenario* scenario) {
   MapReader cluster = root.Section("cluster");
   LoadCluster(cluster, &scenario->cluster);
-  LoadGpu(cluster.Section("gpu"), &scenario->gpu, &scenario->efficiency);
+  LoadGpu(cluster.Section("gpu"), &library, &scenario->gpu, &scenario->efficiency);
   scenario->cluster.gpu = scenario->gpu.name;
   LoadCollectives(cluster.Section("collectives"), &scenario->collectives);
   if (cluster.present()) cluster.Require({"collectives"});
   cluster.Finish();
 }
 
-void LoadRun(MapReader root, const std::string& file,
+void LoadRun(MapReader root, const std::string& file, const Library& library,
              const std::optional<topology::ClusterSpec>& described, Scenario* scenario) {
   if (!root.present()) return;
   GivenSizes given;
@@ -67,7 +67,7 @@ void LoadRun(MapReader root, const std::string& file,
   }
   root.Read("description", &scenario->description);
   LoadModel(root.Section("model"), &scenario->model);
-  LoadHardware(root, scenario);
+  LoadHardware(root, library, scenario);
   if (described) ScaleWithPorts(*described, &root.findings(), scenario);
   root.Read("nodes", &given.nodes, {1, 1 << 20});
   root.Read("gpus", &given.gpus, {1, 1 << 24});
@@ -138,7 +138,7 @@ Result<Scenario> LoadScenarioText(const std::string& text, const std::string& fi
   if (tree) {
     const std::optional<topology::ClusterSpec> described =
         DescribedCluster(*tree, library, options.overrides);
-    LoadRun(MapReader(&*tree, "", &findings), file, described, &scenario);
+    LoadRun(MapReader(&*tree, "", &findings), file, library, described, &scenario);
   }
   if (findings.any_problem()) return tl::unexpected(findings.TakeProblems());
   scenario.warnings = findings.TakeWarnings();

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "sim/compute/attention_time.h"
+#include "sim/compute/gemm_residuals.h"
 #include "sim/compute/memory_bound_time.h"
 #include "sim/compute/slowest_gpu.h"
 #include "test/compute/gpu_file.h"
@@ -230,16 +232,24 @@ TEST(KernelCost, TakesAMeasuredTimeExactlyAndItsNeighboursByResidual) {
   const model::Operation near = Gemm(4096, 4096, 5120);
   const Duration measured = FromSeconds(400e-6);
   ComputeOptions options;
-  options.measured = {{4096, 4096, 4096, model::GemmLayout::kTN, DataType::kBf16, measured}};
+  options.measured = {{.m = 4096, .n = 4096, .k = 4096, .time = measured}};
+  const GpuFile file = ReadGpuFile("h100-sxm");
+  const auto with_table = [&](Fidelity fidelity) {
+    options.fidelity = fidelity;
+    GpuEfficiency efficiency = file.efficiency;
+    efficiency.gemm_residuals = std::make_shared<const GemmResiduals>(
+        ResidualsOf(file.gpu, file.efficiency, options.measured, 0));
+    return KernelCostModel(file.gpu, efficiency, options);
+  };
   const KernelCostModel formula = Model("h100-sxm");
-  options.fidelity = Fidelity::kExact;
-  const KernelCostModel exact = Model("h100-sxm", options);
+  const KernelCostModel exact = with_table(Fidelity::kExact);
   EXPECT_EQ(exact.Cost(known).duration, measured);
   EXPECT_GT(exact.Cost(known, 66).duration, measured * 3 / 2);
   EXPECT_GT(exact.Cost(near).duration, formula.Cost(near).duration * 3 / 2);
   EXPECT_EQ(exact.Cost(Attention(8, 1024)).duration, formula.Cost(Attention(8, 1024)).duration);
-  options.fidelity = Fidelity::kAnalytic;
-  EXPECT_EQ(Model("h100-sxm", options).Cost(known).duration, formula.Cost(known).duration);
+  EXPECT_GT(with_table(Fidelity::kTable).Cost(known).duration,
+            formula.Cost(known).duration * 3 / 2);
+  EXPECT_EQ(with_table(Fidelity::kAnalytic).Cost(known).duration, formula.Cost(known).duration);
 }
 
 TEST(KernelCost, ChecksRecipeAndAttentionAgainstTheGpu) {

@@ -49,7 +49,8 @@ TEST(KernelTable, SaysWhereARowIsWrongAndSaysItForAllRowsAtOnce) {
   ASSERT_FALSE(rows.has_value());
   EXPECT_EQ(ToString(rows.error()),
             "table.csv:2:19: m '0' is not a positive integer\n"
-            "table.csv:3:10: dtype 'int8' is not a known type (bfloat16, float16, fp8, nvfp4)\n"
+            "table.csv:3:10: dtype 'int8' is not a known type (bfloat16, float16, fp8, fp8_block, "
+            "nvfp4)\n"
             "table.csv:4:25: time_us 'fast' is not a time in microseconds\n"
             "table.csv:5:27: layout 'TT' is not a layout (TN, NN, NT)\n"
             "table.csv:6:1: k '' is not a positive integer\n"
@@ -66,44 +67,43 @@ TEST(KernelTable, NamesMissingColumnsAndEmptyFiles) {
   EXPECT_EQ(ToString(empty.error()), "table.csv:1:1: no header line");
 }
 
-model::GemmShape Shape(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {.m = m, .n = n, .k = k};
+TEST(KernelTable, WithoutAColumnOfGpusEveryRowServes) {
+  const auto rows = ParseMeasuredGemms(
+      "dtype,m,n,k,time_us,includes_cast\n# source: one\nfp8_block,1,2,3,4,yes\nfp8,1,2,3,4,no\n",
+      "table.csv", "h100-sxm");
+  ASSERT_TRUE(rows.has_value()) << ToString(rows.error());
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_TRUE(rows->at(0).block_scaled);
+  EXPECT_TRUE(rows->at(0).includes_cast);
+  EXPECT_FALSE(rows->at(1).block_scaled);
+  EXPECT_FALSE(rows->at(1).includes_cast);
+  const auto wrong = ParseMeasuredGemms("dtype,m,n,k,time_us,includes_cast\nfp8,1,2,3,4,perhaps\n",
+                                        "table.csv", "h100-sxm");
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_EQ(ToString(wrong.error()),
+            "table.csv:2:13: includes_cast 'perhaps' is neither yes nor no");
 }
 
-GemmResiduals Residuals() {
-  // Twice as slow as predicted at 1024^3, as predicted at 8192^3.
-  return GemmResiduals({{1024, 1024, 1024, model::GemmLayout::kTN, DataType::kBf16, Duration(200)},
-                        {8192, 8192, 8192, model::GemmLayout::kTN, DataType::kBf16, Duration(700)}},
-                       {Duration(100), Duration(700)});
-}
-
-TEST(KernelTable, CorrectsNearARowAndFadesAwayFromAll) {
-  const GemmResiduals residuals = Residuals();
-  EXPECT_NEAR(residuals.Factor(Shape(1024, 1024, 1024), DataType::kBf16), 2, 0.05);
-  const double near = residuals.Factor(Shape(1024, 1024, 2048), DataType::kBf16);
-  const double far = residuals.Factor(Shape(1024, 65536, 64), DataType::kBf16);
-  EXPECT_GT(near, 1.3);
-  EXPECT_LT(far, 1.1);
-  EXPECT_GT(far, 1.0);
-}
-
-TEST(KernelTable, KeepsTypesAndLayoutsApart) {
-  const GemmResiduals residuals = Residuals();
-  EXPECT_EQ(residuals.Factor(Shape(1024, 1024, 1024), DataType::kFp8), 1);
-  model::GemmShape gradient = Shape(1024, 1024, 1024);
-  gradient.layout = model::GemmLayout::kNT;
-  EXPECT_EQ(residuals.Factor(gradient, DataType::kBf16), 1);
+TEST(KernelTable, TellsItsSources) {
+  EXPECT_EQ(TableSources("dtype,m\n# source: one/two\r\nfp8,1\n# a word\n# source: three"),
+            (std::vector<std::string>{"one/two", "three"}));
 }
 
 TEST(KernelTable, AnExactShapeReturnsTheMeanOfItsMeasurements) {
-  const GemmResiduals residuals({{1, 2, 3, model::GemmLayout::kTN, DataType::kBf16, Duration(100)},
-                                 {1, 2, 3, model::GemmLayout::kTN, DataType::kBf16, Duration(120)}},
-                                {Duration(50), Duration(50)});
-  EXPECT_EQ(residuals.Exact(Shape(1, 2, 3), DataType::kBf16), Duration(110));
-  EXPECT_FALSE(residuals.Exact(Shape(1, 2, 4), DataType::kBf16).has_value());
-  model::GemmShape grouped = Shape(1, 2, 3);
-  grouped.groups = 2;
-  EXPECT_FALSE(residuals.Exact(grouped, DataType::kBf16).has_value());
+  MeasuredGemm first{.m = 1, .n = 2, .k = 3, .time = Duration(100)};
+  MeasuredGemm second = first;
+  second.time = Duration(120);
+  MeasuredGemm block = first;
+  block.type = DataType::kFp8;
+  block.block_scaled = true;
+  const std::vector<MeasuredGemm> rows = {first, second, block};
+  model::GemmShape shape{.m = 1, .n = 2, .k = 3};
+  EXPECT_EQ(ExactTime(rows, shape, DataType::kBf16, false), Duration(110));
+  EXPECT_EQ(ExactTime(rows, shape, DataType::kFp8, true), Duration(100));
+  EXPECT_FALSE(ExactTime(rows, shape, DataType::kFp8, false).has_value());
+  shape.groups = 2;
+  EXPECT_FALSE(ExactTime(rows, shape, DataType::kBf16, false).has_value());
+  EXPECT_FALSE(ExactTime(rows, {.m = 1, .n = 2, .k = 4}, DataType::kBf16, false).has_value());
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ struct IsolatedRow {
   double predicted_s = 0.0;
   double measured_s = 0.0;
   double bytes = 0.0;  // of a collective
+  // A GEMM whose shape the GPU's own table holds, predicted without any row of that shape.
+  bool left_out = false;
   // What another site of its transport, or its GPU class, predicts for a site with its own
   // constants.
   double of_class_s = 0.0;
@@ -36,6 +38,7 @@ struct IsolatedRow {
 struct IsolatedSummaries {
   ErrorSummary overall;
   std::map<std::string, ErrorSummary> groups;
+  int left_out = 0;                    // see IsolatedRow
   std::map<std::string, int> reasons;  // "skipped: m is not stated", and how many rows
 };
 

@@ -32,6 +32,7 @@ IsolatedSummaries SummariseIsolated(const std::vector<IsolatedRow>& rows) {
       ++summaries.reasons[fmt::format("{}: {}", NameOf(row.status), row.reason)];
       continue;
     }
+    if (row.left_out) ++summaries.left_out;
     all.push_back(row.error());
     errors[row.group].push_back(row.error());
   }
@@ -55,6 +56,13 @@ std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
   for (const auto& [group, summary] : summaries.groups) table.AddRow(Cells(group, summary));
   std::string text =
       "Predicted against measured time (|predicted / measured - 1|)\n\n" + table.Render(style);
+  if (summaries.left_out > 0) {
+    text += fmt::format(
+        "\n{} rows are of shapes that the shipped table of their GPU holds; each is predicted "
+        "without "
+        "the rows of its shape.\n",
+        summaries.left_out);
+  }
   if (!summaries.reasons.empty()) text += "\nNot predicted:\n";
   for (const auto& [reason, count] : summaries.reasons) {
     text += fmt::format("  {:4} {}\n", count, reason);
@@ -77,6 +85,7 @@ std::string RenderIsolatedJson(const std::vector<IsolatedRow>& rows) {
     entry["predicted_s"] = ok ? nlohmann::ordered_json(row.predicted_s) : nullptr;
     entry["measured_s"] = row.measured_s > 0.0 ? nlohmann::ordered_json(row.measured_s) : nullptr;
     entry["error"] = ok ? nlohmann::ordered_json(row.error()) : nullptr;
+    entry["left_out"] = row.left_out;
     json["rows"].push_back(std::move(entry));
   }
   json["strata"] = nlohmann::ordered_json::array();
@@ -88,13 +97,13 @@ std::string RenderIsolatedJson(const std::vector<IsolatedRow>& rows) {
 }
 
 std::string RenderIsolatedCsv(const std::vector<IsolatedRow>& rows) {
-  std::string text = "line,what,group,status,reason,predicted_s,measured_s,error\n";
+  std::string text = "line,what,group,status,reason,predicted_s,measured_s,error,left_out\n";
   for (const IsolatedRow& row : rows) {
     const bool ok = row.status == RowStatus::kOk;
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", row.line, report::CsvField(row.what),
+    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", row.line, report::CsvField(row.what),
                         report::CsvField(row.group), NameOf(row.status),
                         report::CsvField(row.reason), ok ? fmt::format("{}", row.predicted_s) : "",
-                        row.measured_s, ok ? fmt::format("{}", row.error()) : "");
+                        row.measured_s, ok ? fmt::format("{}", row.error()) : "", row.left_out);
   }
   return text;
 }
