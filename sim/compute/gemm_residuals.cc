@@ -1,8 +1,9 @@
-// Why shapes err alike has two reasons, and the covariance of two residuals is the sum of two terms:
-// libraries choose kernels by size, so that shapes within a factor of two in all of m, n and k are
-// alike; and the tiles of an output, hence its waves, depend on m n alone, so that outputs of the
-// same size are alike however long and wide they are (DeepGEMM takes twice as long wherever there
-// are 256 tiles of 128 x 128). With u, v, w the distances of log2(m n), log2(m / n) and log2(k):
+// Why shapes err alike has two reasons, and the covariance of two residuals is the sum of two
+// terms: libraries choose kernels by size, so that shapes within a factor of two in all of m, n and
+// k are alike; and the tiles of an output, hence its waves, depend on m n alone, so that outputs of
+// the same size are alike however long and wide they are (DeepGEMM takes twice as long wherever
+// there are 256 tiles of 128 x 128). With u, v, w the distances of log2(m n), log2(m / n) and
+// log2(k):
 //
 //   covariance = 1 / (1 + (u^2 + (0.7 v)^2 + w^2 + l) / 2)
 //              + 1 / (1 + ((16 u)^2 + (0.5 v)^2 + (0.7 w)^2 + l) / 2)
@@ -114,8 +115,8 @@ std::vector<GemmResidual> ResidualsOf(const topology::GpuSpec& gpu, const GpuEff
                                     .includes_operand_cast = row.includes_cast};
     const double predicted =
         GemmSeconds(gpu, ConstantsOf(efficiency, *format), shape, row.type, standalone);
-    rows.push_back({row.m, row.n, row.k, row.layout, *format, ToSeconds(row.time) / predicted,
-                    table});
+    rows.push_back(
+        {row.m, row.n, row.k, row.layout, *format, ToSeconds(row.time) / predicted, table});
   }
   return rows;
 }
@@ -169,9 +170,8 @@ void GemmResiduals::Append(const std::vector<GemmResidual>& rows) {
   const auto identity = [](const Row& row) {
     return std::tuple(row.format, row.table, row.m, row.n, row.k, row.layout);
   };
-  std::stable_sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) {
-    return identity(a) < identity(b);
-  });
+  std::stable_sort(rows_.begin(), rows_.end(),
+                   [&](const Row& a, const Row& b) { return identity(a) < identity(b); });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     if (kept > 0 && identity(rows_[kept - 1]) == identity(rows_[i])) {
@@ -185,12 +185,17 @@ void GemmResiduals::Append(const std::vector<GemmResidual>& rows) {
   rows_.resize(kept);
 }
 
-double GemmResiduals::Deviation(const Row& at, bool leave_out_shape) const {
+double GemmResiduals::Deviation(const Row& at, LeaveOut leave_out) const {
+  const auto is_left_out = [&](const Row& row) {
+    if (leave_out == LeaveOut::kNothing || row.m != at.m || row.n != at.n || row.k != at.k) {
+      return false;
+    }
+    return leave_out == LeaveOut::kEverybody || row.table == 0;
+  };
   std::vector<std::pair<double, const Row*>> near;
   near.reserve(rows_.size());
   for (const Row& row : rows_) {
-    if (row.format != at.format) continue;
-    if (leave_out_shape && row.m == at.m && row.n == at.n && row.k == at.k) continue;
+    if (row.format != at.format || is_left_out(row)) continue;
     near.emplace_back(Covariance(row, at), &row);
   }
   const std::size_t used = std::min(kNeighbours, near.size());
@@ -216,10 +221,10 @@ double GemmResiduals::Deviation(const Row& at, bool leave_out_shape) const {
 }
 
 double GemmResiduals::Factor(const model::GemmShape& shape, GemmFormat format,
-                             bool leave_out_shape) const {
+                             LeaveOut leave_out) const {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.groups <= 0) return 1.0;
   const Row at = Place(shape.m * shape.groups, shape.n, shape.k, shape.layout, format, 0);
-  return RatioOf(Deviation(at, leave_out_shape));
+  return RatioOf(Deviation(at, leave_out));
 }
 
 bool GemmResiduals::Holds(const model::GemmShape& shape, GemmFormat format) const {
@@ -234,7 +239,7 @@ bool GemmResiduals::HelpsOnShapesLeftOut(GemmFormat format) const {
   double corrected = 0.0;
   for (const Row& row : rows_) {
     if (row.table != 0 || row.format != format) continue;
-    const double ratio = RatioOf(row.deviation) / RatioOf(Deviation(row, true));
+    const double ratio = RatioOf(row.deviation) / RatioOf(Deviation(row, LeaveOut::kOwn));
     formula += row.count * std::abs(row.deviation);
     corrected += row.count * std::abs(DeviationOf(ratio));
   }

@@ -1,9 +1,9 @@
 // What measured GEMMs say about the formula's error at shapes nearby.
 //
 // A residual is measured over predicted time of one shape. Between shapes it is interpolated by the
-// best linear unbiased predictor (kriging) under a covariance that says which shapes err alike. That
-// covariance and its few numbers were chosen on the residuals of 18 tables together, by the error on
-// shapes, and on whole families of n and k, that were left out (README.md of this module).
+// best linear unbiased predictor (kriging) under a covariance that says which shapes err alike.
+// That covariance and its few numbers were chosen on the residuals of 18 tables together, by the
+// error on shapes, and on whole families of n and k, that were left out (README.md of this module).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,13 @@ struct GemmResidual {
                                                     const std::vector<MeasuredGemm>& measured,
                                                     std::int32_t table);
 
+// Which rows of a shape itself its correction does without.
+enum class LeaveOut : std::uint8_t {
+  kNothing,
+  kOwn,        // of this GPU's own table, in every layout: the shape is known from other GPUs alone
+  kEverybody,  // of every table: nobody has measured the shape
+};
+
 class GemmResiduals {
  public:
   // Several rows of one shape, layout, format and table count as one that is known better.
@@ -44,16 +51,14 @@ class GemmResiduals {
 
   // What the formula's time of this shape is to be multiplied by: 1 without rows of the format, and
   // tending to 1 far from all of them. A group of GEMMs counts as one with all their rows.
-  // `leave_out_shape` leaves out all rows of the same m, n and k: what the table says of a shape
-  // that it does not hold.
   [[nodiscard]] double Factor(const model::GemmShape& shape, GemmFormat format,
-                              bool leave_out_shape = false) const;
+                              LeaveOut leave_out = LeaveOut::kNothing) const;
 
   // Whether this GPU's own table holds the shape, in any layout.
   [[nodiscard]] bool Holds(const model::GemmShape& shape, GemmFormat format) const;
 
-  // Whether the correction of this GPU's own rows of a format, each shape left out in turn, brings
-  // their mean error below the formula's. False without such rows.
+  // Whether the correction of this GPU's own rows of a format, each shape left out of its table in
+  // turn, brings their mean error below the formula's. False without such rows.
   [[nodiscard]] bool HelpsOnShapesLeftOut(GemmFormat format) const;
 
   // These rows and more.
@@ -78,7 +83,7 @@ class GemmResiduals {
   void Append(const std::vector<GemmResidual>& rows);
   [[nodiscard]] static double Covariance(const Row& a, const Row& b);
   // The sinh of the logarithm of Factor().
-  [[nodiscard]] double Deviation(const Row& at, bool leave_out_shape) const;
+  [[nodiscard]] double Deviation(const Row& at, LeaveOut leave_out) const;
 
   std::vector<Row> rows_;
 };

@@ -4,8 +4,8 @@
 //     gemm_tables: [measured/b300.csv, measured/b200.csv]
 //
 // A table is a file beside the description, named for the GPU that it was measured on (its format:
-// sim/compute/kernel_table.h). The first is this GPU's own; the others are of its kind and count for
-// less. A row is compared with the formula under the description of the table's GPU, overlays
+// sim/compute/kernel_table.h). The first is this GPU's own; the others are of its kind and count
+// for less. A row is compared with the formula under the description of the table's GPU, overlays
 // included, so that what a run itself changes of its GPU keeps its effect.
 #pragma once
 

@@ -37,7 +37,7 @@ class GemmTables : public testing::Test {
     std::ofstream(root_ + "/gpus/" + name + ".yaml")
         << "name: " << name << "\nbase: plain\nefficiency: {gemm_tables: " << tables << "}\n";
   }
-  // Shapes that all take `factor` times 2 ms for 8192 cubed, whatever the formula says.
+  // Shapes that all run at 50 TFLOP/s, half of the peak of `plain`, times `factor`.
   void Measure(const std::string& name, double factor) const {
     std::ofstream file(root_ + "/gpus/" + name + ".csv");
     file << "dtype,m,n,k,time_us\n# source: invented for tests\n";
@@ -45,7 +45,7 @@ class GemmTables : public testing::Test {
       for (const int n : {2048, 4096, 8192}) {
         for (const int k : {2048, 4096, 8192}) {
           const double flops = 2.0 * m * n * k;
-          file << "bf16," << m << ',' << n << ',' << k << ',' << factor * flops / 0.2e9 << '\n';
+          file << "bf16," << m << ',' << n << ',' << k << ',' << factor * flops / 50e6 << '\n';
         }
       }
     }
@@ -170,7 +170,7 @@ TEST(ShippedGemmTables, HelpOnShapesLeftOut) {
     if (residuals.HelpsOnShapesLeftOut(GemmFormat::kFp4)) kept += "fp4 ";
     return kept;
   };
-  EXPECT_EQ(formats("v100-sxm"), "16bit ");
+  EXPECT_EQ(formats("v100-sxm"), "") << "nothing is shipped";
   EXPECT_EQ(formats("a100-pcie"), "16bit ");
   EXPECT_EQ(formats("a100-sxm-80gb"), "16bit ");
   EXPECT_EQ(formats("a100-sxm-40gb"), "16bit ") << "by its base";

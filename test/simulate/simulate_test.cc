@@ -1,6 +1,7 @@
 // Compile and Run as a whole: folding, recording, errors.
 #include "sim/simulate/simulate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,17 +22,24 @@ std::vector<std::string> OneReplica() {
   return {"nodes=32", "parallel.data=2", "training.global_batch=16", "training.microbatches=8"};
 }
 
-// 16 layers of a middle stage, 8 microbatches, one product fc1 each in the forward pass. The other
-// forward products are in the table, too, as a neighbour's measurement would correct them.
+// 16 layers of a middle stage, 8 microbatches, one product fc1 each in the forward pass. All other
+// products are in the table, too, as a neighbour's measurement would correct them.
 TEST(Simulate, AMeasuredGemmTakesItsMeasuredTimeWhereverItsShapeOccurs) {
   const std::string file = testing::TempDir() + "/gemms-" + std::to_string(::getpid()) + ".csv";
   const auto compute_of_a_middle_stage = [&](const std::string& microseconds) {
-    std::ofstream(file) << "gpu,dtype,m,n,k,time_us\n"
-                           "h100-sxm,bf16,4096,2304,16384,480\n"
-                           "h100-sxm,bf16,4096,16384,2048,420\n"
-                           "h100-sxm,bf16,4096,16384,6656,1260\n"
-                           "h100-sxm,bf16,4096,13312,16384,"
-                        << microseconds << "\n";
+    std::ofstream table(file);
+    table << "gpu,dtype,m,n,k,time_us,layout\nh100-sxm,bf16,4096,13312,16384," << microseconds
+          << ",TN\n";
+    struct Product {
+      int columns, inner, microseconds;
+    };
+    for (const auto& [n, k, us] : {Product{2304, 16384, 480}, Product{16384, 2048, 420},
+                                   Product{16384, 6656, 1260}, Product{13312, 16384, 2500}}) {
+      if (n != 13312) table << fmt::format("h100-sxm,bf16,4096,{},{},{},TN\n", n, k, us);
+      table << fmt::format("h100-sxm,bf16,4096,{},{},{},NN\n", k, n, us);
+      table << fmt::format("h100-sxm,bf16,{},{},4096,{},NT\n", n, k, us);
+    }
+    table.close();
     std::vector<std::string> overrides = OneReplica();
     for (const char* more :
          {"network.fidelity=ideal", "network.interference=false", "overlap.tensor_parallel=none"}) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tools/validate/csv_table.h"
@@ -26,6 +29,41 @@ TEST(ValidateKernels, ChoosesTheConstantsOfTheHeadDimension) {
   const auto rows = ValidateKernels(CsvTable::Parse(text, "t.csv").value(), Shipped());
   ASSERT_TRUE(rows);
   for (const IsolatedRow& row : *rows) EXPECT_LT(std::abs(row.error()), 0.1) << row.what;
+}
+
+TEST(ValidateKernels, PredictsAShapeOfTheGpusTableWithoutItsRows) {
+  const std::string root = testing::TempDir() + "own-table-" + std::to_string(getpid());
+  std::filesystem::create_directories(root + "/gpus");
+  std::ofstream(root + "/gpus/mine.yaml")
+      << "name: mine\nbase: h100-sxm\nefficiency: {gemm_tables: [mine.csv]}\n";
+  scenario::LoadOptions options = Shipped();
+  options.scenario_path = {root};
+  const std::string table =
+      "gpu,dtype,m,n,k,time_us,layout\nmine,bfloat16,4096,4096,4096,300,TN\n"
+      "mine,bfloat16,4096,4096,4096,300,NN\nmine,bfloat16,4096,5120,4096,300,TN\n";
+  const auto rows = [&](int measured_us) {
+    std::ofstream file(root + "/gpus/mine.csv");
+    file << "dtype,m,n,k,time_us\nbf16,4096,4096,4096," << measured_us << '\n';
+    for (const int n : {2048, 8192}) {
+      for (const int m : {2048, 4096, 8192}) {
+        file << "bf16," << m << ',' << n << ",4096," << 300.0 * m * n / 4096 / 4096 << '\n';
+      }
+    }
+    file.close();
+    return ValidateKernels(CsvTable::Parse(table, "t.csv").value(), options).value();
+  };
+  const auto before = rows(300);
+  const auto after = rows(900);
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_TRUE(before[i].left_out);
+    EXPECT_EQ(before[i].predicted_s, after[i].predicted_s) << before[i].what;
+  }
+  EXPECT_FALSE(before[2].left_out);
+  EXPECT_LT(before[2].predicted_s, after[2].predicted_s);
+  const std::string text = RenderIsolatedTable(before, {});
+  EXPECT_NE(text.find("2 rows are of shapes that the shipped table"), std::string::npos) << text;
+  EXPECT_NE(RenderIsolatedCsv(before).find(",left_out\n"), std::string::npos);
+  std::filesystem::remove_all(root);
 }
 
 // aws-samples/awsome-distributed-training, two p5.48xlarge.

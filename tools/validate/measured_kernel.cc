@@ -103,17 +103,13 @@ void ReadGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareL
   row->hardware = hardware;
   if (hardware->gpu.name == kSimuMaxNode) row->group = fmt::format("{} {}", kSimuMaxNode, type);
   const compute::GpuEfficiency& efficiency = hardware->efficiency;
-  const bool block = type == "fp8_block" || type == "fp8_deepseek";
   GemmQuestion question;
-  const compute::SystematicFactors* factors = &efficiency.factors_16bit;
-  if (type == "fp8" || block) {
+  if (type == "fp8" || type == "fp8_block" || type == "fp8_deepseek") {
     question.operand = DataType::kFp8;
-    question.section = block ? GemmSection::kFp8Block : GemmSection::kFp8;
-    factors = &efficiency.factors_fp8;
+    question.section = type == "fp8" ? GemmSection::kFp8 : GemmSection::kFp8Block;
   } else if (type == "nvfp4") {
     question.operand = DataType::kFp4;
     question.section = GemmSection::kFp4;
-    factors = &efficiency.factors_fp4;
   } else if (type != "bfloat16" && type != "float16") {
     return Fail(row, RowStatus::kSkipped, fmt::format("operand type '{}' is not modelled", type));
   }
@@ -123,18 +119,17 @@ void ReadGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareL
   compute::GemmConditions& conditions = question.conditions;
   conditions.clock = ClockState::kStandalone;
   conditions.includes_operand_cast = Contains(inputs, "incl. activation quantisation");
-  if (layout.rfind("NN", 0) == 0) conditions.layout_speed = factors->input_gradient;
+  if (layout.rfind("NN", 0) == 0) shape.layout = model::GemmLayout::kNN;
   if (layout.rfind("NT", 0) == 0) {
-    conditions.layout_speed = block ? factors->weight_gradient_block_fp8
-                              : question.section == GemmSection::k16Bit
-                                  ? factors->weight_gradient_16bit
-                                  : factors->weight_gradient_fp8;
+    shape.layout = model::GemmLayout::kNT;
     shape.accumulate = Contains(layout, "accumulate");
+    if (Contains(layout, "fp32 accumulate")) shape.output = DataType::kFp32;
   }
+  conditions.layout_speed = LayoutSpeedOf(efficiency, shape.layout, question.section);
   if (Contains(inputs, "real training trace")) {
     conditions.clock = ClockState::kSustained;
     conditions.reserved_multiprocessors = kTraceReservedMultiprocessors;
-    question.derate = factors->sustained_derate;
+    question.derate = FactorsOf(efficiency, question.section).sustained_derate;
   }
   question.shape = shape;
   question.library_slowdown = WideBlockSlowdown(hardware->gpu, row->source, question);
@@ -265,13 +260,7 @@ compute::GemmConstants& SectionOf(compute::GpuEfficiency& efficiency, GemmSectio
 
 const compute::GemmConstants& SectionOf(const compute::GpuEfficiency& efficiency,
                                         GemmSection section) {
-  switch (section) {
-    case GemmSection::k16Bit: break;
-    case GemmSection::kFp8: return efficiency.gemm_fp8;
-    case GemmSection::kFp8Block: return efficiency.gemm_fp8_block;
-    case GemmSection::kFp4: return efficiency.gemm_fp4;
-  }
-  return efficiency.gemm_16bit;
+  return ConstantsOf(efficiency, section);
 }
 
 Result<std::vector<MeasuredKernel>> ReadKernelTable(const CsvTable& table,

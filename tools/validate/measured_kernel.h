@@ -14,6 +14,7 @@
 #include "sim/base/result.h"
 #include "sim/base/units.h"
 #include "sim/compute/attention_time.h"
+#include "sim/compute/gemm_format.h"
 #include "sim/compute/gemm_time.h"
 #include "sim/compute/gpu_efficiency.h"
 #include "sim/model/operation.h"
@@ -25,7 +26,7 @@
 namespace quadrille::tools {
 
 // The constants of a GPU that price a GEMM.
-enum class GemmSection : std::uint8_t { k16Bit, kFp8, kFp8Block, kFp4 };
+using GemmSection = compute::GemmFormat;
 
 [[nodiscard]] compute::GemmConstants& SectionOf(compute::GpuEfficiency& efficiency,
                                                 GemmSection section);
