@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "sim/base/nearest.h"
@@ -11,11 +10,6 @@
 #include "tools/validate/statistics.h"
 
 namespace quadrille::tools {
-
-bool StartsWithAny(const std::string& name, const std::vector<std::string>& heads) {
-  return std::any_of(heads.begin(), heads.end(),
-                     [&](const std::string& head) { return name.rfind(head, 0) == 0; });
-}
 
 void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
                      std::set<std::string>* names) {

@@ -11,8 +11,6 @@
 
 namespace quadrille::tools {
 
-[[nodiscard]] bool StartsWithAny(const std::string& name, const std::vector<std::string>& heads);
-
 // Adds the names of the descriptions of `kind` ("gpus") in the scenario directories.
 void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
                      std::set<std::string>* names);
