@@ -174,7 +174,7 @@ TEST(ShippedGemmTables, HelpOnShapesLeftOut) {
   EXPECT_EQ(formats("a100-pcie"), "16bit ");
   EXPECT_EQ(formats("a100-sxm-80gb"), "16bit ");
   EXPECT_EQ(formats("a100-sxm-40gb"), "16bit ") << "by its base";
-  EXPECT_EQ(formats("h100-sxm"), "16bit fp8 fp8_block ");
+  EXPECT_EQ(formats("h100-sxm"), "16bit fp8 ");
   EXPECT_EQ(formats("h200-sxm"), "16bit fp8 ");
   EXPECT_EQ(formats("b200"), "16bit fp8 fp4 ");
   EXPECT_EQ(formats("gb200"), "16bit fp8 ");
