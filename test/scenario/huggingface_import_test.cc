@@ -13,6 +13,7 @@
 #include "sim/scenario/huggingface_json.h"
 #include "sim/scenario/scenario_hash.h"
 #include "test/scenario/scenario_test_support.h"
+#include "test/support/case_names.h"
 
 namespace quadrille::scenario {
 namespace {
@@ -81,14 +82,7 @@ TEST_P(EveryConfig, GivesTheExpectedModelInEveryValue) {
             model::CountParameters(expected->model).total);
 }
 
-INSTANTIATE_TEST_SUITE_P(HuggingFace, EveryConfig, testing::ValuesIn(Configs()),
-                         [](const testing::TestParamInfo<std::string>& config) {
-                           std::string name = config.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(HuggingFace, EveryConfig, testing::ValuesIn(Configs()), NameOfCase);
 
 TEST(HuggingFaceConfigs, AreAtLeastTen) { EXPECT_GE(Configs().size(), 10u); }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "test/scenario/scenario_test_support.h"
+#include "test/support/case_names.h"
 
 namespace quadrille::scenario {
 namespace {
@@ -49,13 +50,6 @@ TEST_P(Malformed, IsRefusedWithExactlyTheExpectedMessages) {
   for (const Diagnostic& problem : scenario.error()) {
     EXPECT_FALSE(problem.position.file.empty()) << problem.message << " has no position";
   }
-}
-
-std::string NameOfCase(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-'; }, '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Malformed, testing::ValuesIn(MalformedFiles()), NameOfCase);

@@ -12,6 +12,7 @@
 
 #include "sim/model/counts.h"
 #include "test/scenario/scenario_test_support.h"
+#include "test/support/case_names.h"
 
 namespace quadrille::scenario {
 namespace {
@@ -71,14 +72,7 @@ TEST_P(MegatronJobs, GiveExactlyTheExpectedRunFile) {
   EXPECT_EQ(got->import.yaml, ReadFile(expected));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MegatronJobs, testing::ValuesIn(JobFiles()),
-                         [](const testing::TestParamInfo<std::string>& file) {
-                           std::string name = file.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, MegatronJobs, testing::ValuesIn(JobFiles()), NameOfCase);
 
 TEST(MegatronJobFiles, AreAtLeastTen) { EXPECT_GE(JobFiles().size(), 10u); }
 
@@ -184,7 +178,7 @@ TEST(MegatronImportFiles, DeepSeekV3WithLatentAttentionLayoutAndBlockFp8) {
   EXPECT_EQ(got->run.model.multi_token_prediction_layers, 1);
   EXPECT_EQ(got->run.execution.recipe, Recipe::kFp8Block);
   EXPECT_TRUE(got->run.execution.recompute_modules.latent_up_projection);
-  EXPECT_TRUE(got->run.execution.recompute_modules.activation);
+  EXPECT_TRUE(got->run.execution.recompute_modules.expert_activation);
   EXPECT_EQ(got->run.execution.expert_dispatch, model::ExpertDispatch::kDeepEp);
   EXPECT_NEAR(Billions(got->run), 671.0, 0.1);
   // Without dtypes of its own the precision-aware optimizer keeps everything in fp32.

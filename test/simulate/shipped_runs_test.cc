@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "test/simulate/scenario_run.h"
+#include "test/support/case_names.h"
 
 namespace quadrille::simulate {
 namespace {
@@ -26,14 +27,7 @@ TEST_P(ShippedRunFiles, ReplaysAndFitsOrSaysThatItDoesNot) {
   EXPECT_EQ(simulation.report.out_of_memory, says_so);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShippedRunFiles, testing::ValuesIn(ShippedRuns()),
-                         [](const testing::TestParamInfo<std::string>& file) {
-                           std::string name = file.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, ShippedRunFiles, testing::ValuesIn(ShippedRuns()), NameOfCase);
 
 }  // namespace
 }  // namespace quadrille::simulate

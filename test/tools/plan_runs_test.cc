@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "test/support/case_names.h"
 #include "test/tools/plan_test_support.h"
 #include "tools/plan/plan.h"
 #include "tools/plan/world_size.h"
@@ -32,13 +33,6 @@ TEST_P(ShippedRunFiles, LoadSayWhatWasPublishedAndHaveAPlan) {
   const auto placements = GroupPlacements(run);
   ASSERT_TRUE(placements) << ToString(placements.error());
   EXPECT_EQ(Accounts(run).size(), 7u);
-}
-
-std::string NameOfCase(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShippedRunFiles, testing::ValuesIn(ShippedRuns()), NameOfCase);
