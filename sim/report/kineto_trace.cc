@@ -178,10 +178,8 @@ void KinetoTrace::Kernel(RankFile& file, std::uint32_t rank, std::string_view na
   json.Integer(id + 1);
   json.Raw(",\"tid\":");
   json.Integer(stream);
-  json.Raw(",\"ts\":");
-  json.Microseconds(begin, form_);
-  json.Raw(",\"dur\":");
-  json.Microseconds(end - begin, form_);
+  json.Raw(",");
+  json.Slice(begin, end, form_);
   json.Raw(",\"args\":{\"device\":");
   json.Integer(id % gpus_per_node_);
   json.Raw(",\"stream\":");

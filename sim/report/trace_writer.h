@@ -30,8 +30,8 @@ struct TraceOptions {
   TraceLevel level = TraceLevel::kWindow;  // kKineto always has every kernel
   std::int32_t first_microbatches = 4;     // kWindow
   std::int32_t last_microbatches = 2;
-  // kKineto: three decimals instead of whole microseconds. Holistic Trace Analysis rounds fractions
-  // inward unless HTA_DISABLE_NS_ROUNDING=1.
+  // kKineto: nanoseconds, as in kMerged, instead of whole microseconds. Holistic Trace Analysis
+  // rounds fractions inward unless HTA_DISABLE_NS_ROUNDING=1.
   bool fractional_microseconds = false;
 };
 

@@ -139,9 +139,11 @@ TEST_F(KinetoTraceTest, GzIsByNameAndTheDirectoryLosesIt) {
   EXPECT_EQ(trace.at("distributedInfo").at("rank"), 0);
 }
 
-TEST_F(KinetoTraceTest, FractionsAreKeptOnRequest) {
+// A tenth of a nanosecond short, so that readers that add up doubles do not find it in the next
+// slice.
+TEST_F(KinetoTraceTest, FractionsAreWrittenOnRequestAsInTheMergedLayout) {
   Write(directory_ / "run", true);
-  EXPECT_EQ(Rank("rank-08.json").at("traceEvents").front().at("dur"), 1);
+  EXPECT_EQ(Rank("rank-08.json").at("traceEvents").front().at("dur"), 0.9999);
 }
 
 TEST_F(KinetoTraceTest, FilesOfAnotherRunBringAWarning) {
