@@ -248,6 +248,7 @@ struct MlpInput {
   double own_input = 0.0;
   double remade = 0.0;
   double experts = 1.0;  // weights of so many, as grouped GEMMs
+  bool remakes_activation = false;
 };
 
 Tally MlpTally(const Shard& shard, double rows, double width, const MlpInput& input) {
@@ -257,7 +258,7 @@ Tally MlpTally(const Shard& shard, double rows, double width, const MlpInput& in
   const double before = sizes.wide * inputs * rows;  // the activation's input, or its gradient
   const double after = sizes.wide * width * rows;    // the gradient of its output
   const double activated = sizes.narrow * width * rows;
-  const bool remakes = RecomputesActivation(shard.execution);
+  const bool remakes = input.remakes_activation;
   Tally tally;
   tally.until_weight = input.own_input;
   tally.held = input.remade + sizes.narrow * inputs * rows;
@@ -293,7 +294,8 @@ Tally ExpertsTally(const Shard& shard, double remade) {
   Tally mlp =
       MlpTally(shard, rows.computed, static_cast<double>(rows.width),
                {.own_input = sizes.narrow * sizes.hidden * rows.computed,
-                .experts = static_cast<double>(experts.experts) / shard.execution.sharding.expert});
+                .experts = static_cast<double>(experts.experts) / shard.execution.sharding.expert,
+                .remakes_activation = RecomputesExpertActivation(shard.execution)});
   mlp.forward_peak += exchanged;
   mlp.forward_alone += exchanged;
   mlp.LiveBeside(exchanged);
@@ -303,8 +305,10 @@ Tally ExpertsTally(const Shard& shard, double remade) {
         static_cast<double>(experts.shared_ffn_hidden) / shard.execution.sharding.tensor;
     // Its own quantised copy of the input that the router keeps in 16 bits.
     const double input = shard.quantization.enabled ? sizes.narrow * sizes.hidden * sizes.own : 0.0;
-    tally.Then(
-        MlpTally(shard, sizes.tokens, width, {.gathered = sizes.gathered, .own_input = input}));
+    tally.Then(MlpTally(shard, sizes.tokens, width,
+                        {.gathered = sizes.gathered,
+                         .own_input = input,
+                         .remakes_activation = RecomputesDenseActivation(shard.execution)}));
   }
   if (RecomputesExperts(shard.execution)) tally.Recompute();
   return tally;
@@ -332,9 +336,12 @@ Tally LayerTally(const Shard& shard, std::int32_t layer) {
     tally.Then(norm);
     remade = RemadeNormOutput(shard, !experts);
   }
-  Tally mlp = experts ? ExpertsTally(shard, remade)
-                      : MlpTally(shard, sizes.tokens, static_cast<double>(shard.ffn),
-                                 {.gathered = sizes.gathered, .remade = remade});
+  Tally mlp = experts
+                  ? ExpertsTally(shard, remade)
+                  : MlpTally(shard, sizes.tokens, static_cast<double>(shard.ffn),
+                             {.gathered = sizes.gathered,
+                              .remade = remade,
+                              .remakes_activation = RecomputesDenseActivation(shard.execution)});
   if (!experts && RecomputesMlp(shard.execution)) mlp.Recompute();
   tally.Then(mlp);
   const double row = sizes.hidden * sizes.own;

@@ -54,7 +54,7 @@ Linear Fc2Linear(const Shard& shard, const DenseMlp& mlp) {
           .inputs = mlp.width,
           .outputs = shard.hidden,
           .producer_quantizes_input = shard.execution.fusions.activation_quantize,
-          .input_is_recomputed = RecomputesActivation(shard.execution)};
+          .input_is_recomputed = RecomputesDenseActivation(shard.execution)};
 }
 
 double QueryKeyElements(const Shard& shard) {
@@ -154,7 +154,7 @@ Index MlpBackward(OperationList& list, const Shard& shard, const DenseMlp& mlp, 
   const bool fuses_cast = shard.execution.fusions.activation_quantize;
   if (RecomputesMlp(shard.execution) && !mlp.shared_experts) {
     MlpForward(list, shard, mlp, Pass::kRecompute, kBefore);
-  } else if (RecomputesActivation(shard.execution)) {
+  } else if (RecomputesDenseActivation(shard.execution)) {
     ActivationForward(list, shard, Pass::kRecompute, rows, mlp.width, fuses_cast, kBefore);
   }
   Index last = LinearBackward(list, shard, Fc2Linear(shard, mlp), gradient);

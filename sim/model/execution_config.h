@@ -44,12 +44,13 @@ enum class ExpertDispatch : std::uint8_t {
 };
 
 // Modules that selective recomputation repeats in the backward pass, by Megatron's names
-// (recompute-modules).
+// (recompute-modules) but for mlp_act, which Megatron does not have.
 struct RecomputeModules {
   bool core_attention = false;
   bool layernorm = false;
   bool mlp = false;
-  bool activation = false;            // moe_act and SwiGLU
+  bool expert_activation = false;     // moe_act: of the routed experts
+  bool dense_activation = false;      // mlp_act: of dense layers and shared experts
   bool latent_up_projection = false;  // mla_up_proj
   bool experts = false;               // moe
 };

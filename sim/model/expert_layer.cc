@@ -290,7 +290,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
                         Index gradient) {
   const Pass pass = Pass::kInputGradient;
   const Index first = list.last() + 1;
-  if (RecomputesActivation(shard.execution) && !RecomputesExperts(shard.execution)) {
+  if (RecomputesExpertActivation(shard.execution) && !RecomputesExperts(shard.execution)) {
     ActivationForward(list, shard, Pass::kRecompute, shapes.rows.computed, shapes.rows.width,
                       FusesCast(shard), kBefore);
   }
@@ -304,7 +304,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
   const double fc1_elements = shapes.rows.computed * static_cast<double>(shapes.fc1_outputs);
   if (!both_layouts) {
     QuantizeColumns(list, shard, shapes.RowElements(), false, gradient);
-    if (!RecomputesActivation(shard.execution)) {
+    if (!RecomputesExpertActivation(shard.execution)) {
       TransposeNarrow(list, shard, shapes.rows.computed * static_cast<double>(shapes.rows.width),
                       kBefore);
     }

@@ -55,7 +55,8 @@ void PredictionForward(OperationList& list, const Shard& shard, std::int32_t mod
 void PredictionBackward(OperationList& list, const Shard& shard, std::int32_t module);
 
 // What selective recomputation repeats under this execution.
-[[nodiscard]] bool RecomputesActivation(const ExecutionConfig& execution);
+[[nodiscard]] bool RecomputesExpertActivation(const ExecutionConfig& execution);
+[[nodiscard]] bool RecomputesDenseActivation(const ExecutionConfig& execution);
 [[nodiscard]] bool RecomputesNorm(const ExecutionConfig& execution);
 [[nodiscard]] bool RecomputesMlp(const ExecutionConfig& execution);
 [[nodiscard]] bool RecomputesExperts(const ExecutionConfig& execution);

@@ -72,8 +72,9 @@ std::int32_t ActivationForward(OperationList& list, const Shard& shard, Pass pas
   const double written = ProducedBytes(shard, fuses_cast, false);
   const double matrices = shard.config.gated() ? 2.0 : 1.0;
   const double stored = shard.ActivationInputBytes();
-  // The forward also writes the copy that the backward reads; a recomputation reads that.
-  const bool again = pass == Pass::kRecompute && RecomputesActivation(shard.execution);
+  // The forward also writes the copy that the backward reads; where the activation alone is
+  // repeated, that is its input.
+  const bool again = pass == Pass::kRecompute && input == kBefore;
   const double read = matrices * (stored == wide || again ? stored : wide + stored);
   if (fusions.bias_activation) {
     return list.MemoryBound("activation", pass, MemoryBoundClass::kActivation,

@@ -10,8 +10,11 @@ bool Selective(const ExecutionConfig& execution) {
 
 }  // namespace
 
-bool RecomputesActivation(const ExecutionConfig& execution) {
-  return Selective(execution) && execution.recompute_modules.activation;
+bool RecomputesExpertActivation(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.expert_activation;
+}
+bool RecomputesDenseActivation(const ExecutionConfig& execution) {
+  return Selective(execution) && execution.recompute_modules.dense_activation;
 }
 bool RecomputesNorm(const ExecutionConfig& execution) {
   return Selective(execution) && execution.recompute_modules.layernorm;

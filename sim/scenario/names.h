@@ -84,7 +84,8 @@ inline constexpr Named<bool model::RecomputeModules::*> kRecomputeModules[] = {
     {"core_attn", &model::RecomputeModules::core_attention},
     {"layernorm", &model::RecomputeModules::layernorm},
     {"mlp", &model::RecomputeModules::mlp},
-    {"moe_act", &model::RecomputeModules::activation},
+    {"mlp_act", &model::RecomputeModules::dense_activation},
+    {"moe_act", &model::RecomputeModules::expert_activation},
     {"mla_up_proj", &model::RecomputeModules::latent_up_projection},
     {"moe", &model::RecomputeModules::experts},
 };

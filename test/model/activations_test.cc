@@ -140,8 +140,8 @@ TEST(Activations, WeightGradientsThatAreTensorsOfTheirOwn) {
 TEST(Activations, RecomputedModulesAreNotStoredButLiveInTheBackward) {
   const TransformerConfig config = ShippedModel("llama3-405b");
   const PieceActivations plain = ActivationsOf(config, Reference(Recipe::kBf16), kLayer);
-  for (bool RecomputeModules::*module :
-       {&RecomputeModules::layernorm, &RecomputeModules::mlp, &RecomputeModules::activation}) {
+  for (bool RecomputeModules::*module : {&RecomputeModules::layernorm, &RecomputeModules::mlp,
+                                         &RecomputeModules::dense_activation}) {
     ExecutionConfig execution = Reference(Recipe::kBf16);
     execution.recomputation = Recomputation::kSelective;
     execution.recompute_modules.*module = true;

@@ -306,8 +306,10 @@ TEST(DenseLayer, SelectiveRecomputationRepeatsTheNamedModulesOnly) {
   EXPECT_EQ(repeated(), "attention scores, softmax, dropout, attention context");
   execution.recompute_modules = {.layernorm = true};
   EXPECT_EQ(repeated(), "norm, norm");
-  execution.recompute_modules = {.activation = true};
+  execution.recompute_modules = {.dense_activation = true};
   EXPECT_EQ(repeated(), "activation");
+  execution.recompute_modules = {.expert_activation = true};
+  EXPECT_EQ(repeated(), "") << "Megatron's moe_act is the experts' own";
   execution.recompute_modules = {.mlp = true};
   EXPECT_EQ(repeated(), "all-gather tensor, fc1, activation, fc2, reduce-scatter tensor");
   execution.recompute_drops_unused = true;

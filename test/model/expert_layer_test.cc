@@ -83,7 +83,7 @@ TEST(ExpertRowsOfOneGpu, ExactlyWhatTheyAreTheWorkOfIsMarked) {
         execution.fusions.gradient_accumulation = fused;
         execution.fusions.router_padding = fused;
         execution.recomputation = Recomputation::kSelective;
-        execution.recompute_modules.activation = fused;
+        execution.recompute_modules.expert_activation = fused;
         ExecutionConfig loaded = execution;
         loaded.expert_load_factor = 1.5;
         const PieceOperations mean = OperationsOf(config, execution, kExpertLayer);
