@@ -13,15 +13,17 @@
 #include <string>
 
 #include "schedules/task_costs_text.h"
+#include "schedules/text.h"
 
 namespace quadrille::schedules {
 namespace {
 
+// In lower case for every second chunk.
 char Letter(const Action& action) {
-  constexpr std::string_view kUpper = "FBIW";
-  constexpr std::string_view kLower = "fbiw";
-  const auto kind = static_cast<std::size_t>(action.kind);
-  return action.chunk.value() % 2 == 0 ? kUpper[kind] : kLower[kind];
+  const char letter = LetterOf(action.kind);
+  return action.chunk.value() % 2 == 0
+             ? letter
+             : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
 // Foreground on the terminal's own background: readable on dark and light ones.

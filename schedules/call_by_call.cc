@@ -57,7 +57,8 @@ class CallReplay {
     }
     Duration makespan{0};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (ranks_[r].next < ranks_[r].steps.size()) return CannotRunError(Circle(r));
+      if (ranks_[r].next < ranks_[r].steps.size())
+        return Error(Circle(r), {}, ProblemKind::kCannotRun);
       makespan = std::max(makespan, ranks_[r].now);
     }
     if (makespan == kEndOfTime) {

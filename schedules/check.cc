@@ -26,9 +26,9 @@ constexpr std::size_t kMaxProblems = 50;
 // Keeps the first kMaxProblems and counts the rest.
 class Problems {
  public:
-  void Add(std::string message, bool cannot_run = false) {
+  void Add(std::string message, ProblemKind kind = ProblemKind::kWrongInput) {
     if (list_.size() < kMaxProblems) {
-      list_.push_back(Diagnostic{{}, std::move(message), cannot_run});
+      list_.push_back(Diagnostic{{}, std::move(message), kind});
     } else {
       ++more_;
     }
@@ -36,7 +36,8 @@ class Problems {
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] Diagnostics Take() {
     if (more_ > 0) {
-      list_.push_back({{}, fmt::format("... and {} more problems", more_), CannotRun(list_)});
+      // The list holds problems of one kind: an order is walked only when it is well formed.
+      list_.push_back({{}, fmt::format("... and {} more problems", more_), list_.front().kind});
     }
     return std::move(list_);
   }
@@ -224,8 +225,9 @@ Diagnostics CheckSchedule(const PipelineSchedule& schedule) {
   if (!problems.empty()) return problems.Take();
   const auto stuck =
       OrderWalk(schedule, /*serial_pairs=*/false).Run([](std::int32_t, std::size_t, int) {});
-  for (const BlockedRank& blocked : stuck)
-    problems.Add(ToString(blocked, schedule), /*cannot_run=*/true);
+  for (const BlockedRank& blocked : stuck) {
+    problems.Add(ToString(blocked, schedule), ProblemKind::kCannotRun);
+  }
   return problems.Take();
 }
 

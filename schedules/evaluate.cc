@@ -226,7 +226,7 @@ Result<ScheduleEvaluation> TimeActions(const PipelineSchedule& schedule, const T
   if (!stuck.empty()) {
     Diagnostics problems;
     for (const BlockedRank& blocked : stuck) {
-      problems.push_back(Diagnostic{{}, ToString(blocked, schedule), /*cannot_run=*/true});
+      problems.push_back(Diagnostic{{}, ToString(blocked, schedule), ProblemKind::kCannotRun});
     }
     return tl::unexpected<Diagnostics>(std::move(problems));
   }

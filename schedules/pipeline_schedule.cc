@@ -2,6 +2,16 @@
 
 namespace quadrille::schedules {
 
+std::int32_t PipelineSchedule::microbatch_group() const {
+  std::int32_t group = 0;
+  for (const Slot& slot : ranks.front()) {
+    if (slot.first.kind != ActionKind::kForward) continue;
+    if (slot.first.chunk.value() != 0) break;
+    ++group;
+  }
+  return group;
+}
+
 StageId PipelineSchedule::StageOf(std::int32_t rank, ChunkId chunk) const {
   const std::int32_t mirrored = pipeline - 1 - rank;
   switch (placement) {

@@ -114,6 +114,9 @@ struct PipelineSchedule {
     const std::int32_t up = microbatches_of(ChunkId(1));
     return down > up ? down : up;
   }
+  // Of an order that runs its chunks in groups of microbatches, the group: how many forwards of
+  // chunk 0 rank 0 runs before the first of chunk 1.
+  [[nodiscard]] std::int32_t microbatch_group() const;
   // The global stage of `chunk` on pipeline rank `rank`.
   [[nodiscard]] StageId StageOf(std::int32_t rank, ChunkId chunk) const;
   // The pipeline rank that holds `stage` of the direction that `chunk` belongs to (chunk matters

@@ -21,18 +21,8 @@ namespace {
 constexpr std::size_t kMaxProblems = 50;
 constexpr std::string_view kBlank = " \t\r";
 
-constexpr char Letter(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward: return 'F';
-    case ActionKind::kBackward: return 'B';
-    case ActionKind::kBackwardInput: return 'I';
-    case ActionKind::kBackwardWeight: return 'W';
-  }
-  return '?';
-}
-
 void AppendAction(std::string& text, const Action& action, bool with_slice) {
-  text += Letter(action.kind);
+  text += LetterOf(action.kind);
   fmt::format_to(std::back_inserter(text), "{}.{}", action.microbatch.value(),
                  action.chunk.value());
   if (with_slice) fmt::format_to(std::back_inserter(text), "s{}", action.slice);
@@ -261,7 +251,7 @@ class Parser {
     bool known = false;
     for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward,
                                   ActionKind::kBackwardInput, ActionKind::kBackwardWeight}) {
-      if (word.text[0] != Letter(kind)) continue;
+      if (word.text[0] != LetterOf(kind)) continue;
       action.kind = kind;
       known = true;
     }
@@ -358,6 +348,16 @@ std::string PrintSchedule(const PipelineSchedule& schedule, bool header) {
 
 Result<PipelineSchedule> ParseSchedule(std::string_view text, const std::string& file) {
   return Parser(text, file).Parse();
+}
+
+char LetterOf(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward: return 'F';
+    case ActionKind::kBackward: return 'B';
+    case ActionKind::kBackwardInput: return 'I';
+    case ActionKind::kBackwardWeight: return 'W';
+  }
+  return '?';
 }
 
 std::string ToString(const Action& action, bool with_slice) {

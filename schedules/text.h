@@ -24,6 +24,9 @@ namespace quadrille::schedules {
 [[nodiscard]] Result<PipelineSchedule> ParseSchedule(std::string_view text,
                                                      const std::string& file);
 
+// 'F', 'B', 'I' or 'W'.
+[[nodiscard]] char LetterOf(ActionKind kind);
+
 [[nodiscard]] std::string ToString(const Action& action, bool with_slice);
 
 }  // namespace quadrille::schedules

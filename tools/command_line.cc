@@ -93,9 +93,8 @@ CLI::Option* AddThreads(CLI::App& command, int* threads, const std::string& text
 }
 
 int StatusOf(const Diagnostics& problems) {
-  if (CannotRun(problems)) return kAnswerIsNo;
-  const bool files = std::all_of(problems.begin(), problems.end(), scenario::SaysUnreadable);
-  return files && !problems.empty() ? kFileTrouble : kWrongInput;
+  if (AllAre(ProblemKind::kCannotRun, problems)) return kAnswerIsNo;
+  return AllAre(ProblemKind::kUnreadable, problems) ? kFileTrouble : kWrongInput;
 }
 
 scenario::LoadOptions LoadOptionsOf(const RunArguments& arguments) {
@@ -111,15 +110,7 @@ std::optional<scenario::Scenario> LoadRun(const RunArguments& arguments, int& st
       scenario::LoadScenario(arguments.file, LoadOptionsOf(arguments));
   if (loaded) return std::move(*loaded);
   PrintProblems(loaded.error());
-  std::error_code ignored;
-  // What has neither is the name of a shipped run, unless there is such a file.
-  const bool path = arguments.file.find('/') != std::string::npos ||
-                    arguments.file.ends_with(".yaml") ||
-                    std::filesystem::exists(arguments.file, ignored);
-  const bool readable = access(arguments.file.c_str(), R_OK) == 0 &&
-                        std::filesystem::is_regular_file(arguments.file, ignored);
-  const bool no_such_name = !path && loaded.error().front().position.file == arguments.file;
-  status = no_such_name ? kWrongInput : path && !readable ? kFileTrouble : StatusOf(loaded.error());
+  status = StatusOf(loaded.error());
   return std::nullopt;
 }
 

@@ -291,21 +291,14 @@ class Replayer {
   int Compile() {
     options_.unfold = arguments_.unfold;
     options_.shuffle_ties = arguments_.shuffle_ties;
-    Result<simulate::CompiledStep> compiled = simulate::CompileStep(*scenario_, options_.unfold);
+    Result<simulate::CompiledStep> compiled =
+        simulate::CompileStep(*scenario_, options_.unfold, options_.record_ranks);
     if (!compiled) {
       PrintProblems(compiled.error());
       return StatusOf(compiled.error());
     }
     compiled_ = std::move(*compiled);
     phases_.Compiled(compiled_);
-    for (const RankId rank : options_.record_ranks) {
-      const auto c = static_cast<std::size_t>(compiled_.classes.class_of[rank.index()]);
-      const RankId stands_for = compiled_.classes.representative[c];
-      if (stands_for == rank) continue;
-      spdlog::warn(
-          "rank {} is traced as rank {}, which stands for it; --unfold traces every rank itself",
-          rank.value(), stands_for.value());
-    }
     options_.critical_path = arguments_.critical_path ||
                              (!arguments_.no_critical_path &&
                               program::CountOperations(compiled_.program) <= kPathOperations);

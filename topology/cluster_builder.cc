@@ -301,7 +301,7 @@ class ClusterBuilder {
       Report("the fabric is partitioned: {} cannot reach {}{}", cluster_.NameOf(VertexId(0)),
              cluster_.NameOf(missing.front()),
              missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "");
-      found_.back().cannot_run = true;
+      found_.back().kind = ProblemKind::kCannotRun;
     } else if (spec().fabric.kind == FabricKind::kEdgeList) {
       CountSwitchesBetweenLeaves(graph);
     }

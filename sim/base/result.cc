@@ -23,10 +23,10 @@ std::string ToString(const Diagnostics& diagnostics) {
   return text;
 }
 
-bool CannotRun(const Diagnostics& diagnostics) {
+bool AllAre(ProblemKind kind, const Diagnostics& diagnostics) {
   return !diagnostics.empty() &&
          std::all_of(diagnostics.begin(), diagnostics.end(),
-                     [](const Diagnostic& diagnostic) { return diagnostic.cannot_run; });
+                     [&](const Diagnostic& diagnostic) { return diagnostic.kind == kind; });
 }
 
 }  // namespace quadrille

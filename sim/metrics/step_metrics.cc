@@ -130,7 +130,7 @@ void ComputeCommunication(const program::Program& program, const program::RunRes
         const LaneKind kind = rank_program.lanes[lane].kind;
         if (FamilyOf(kind) != family) continue;
         // Each message is seen at both ends and counts where it is sent.
-        if (kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward) continue;
+        if (program::IsReceive(kind)) continue;
         const program::LaneAccount& account = result.ranks[r].lanes[lane];
         busy += ToSeconds(account.busy);
         moved += static_cast<double>(account.bytes.value());

@@ -15,10 +15,7 @@ namespace {
 
 using model::Axis;
 
-bool IsPointToPoint(LaneKind kind) {
-  return kind == LaneKind::kSendForward || kind == LaneKind::kReceiveForward ||
-         kind == LaneKind::kSendBackward || kind == LaneKind::kReceiveBackward;
-}
+bool IsPointToPoint(LaneKind kind) { return IsSend(kind) || IsReceive(kind); }
 
 LaneKind OtherEnd(LaneKind kind) {
   switch (kind) {
@@ -78,9 +75,7 @@ class GroupBinder {
   std::vector<RankId> RealMembers(RankId rank, const Lane& lane) {
     if (IsPointToPoint(lane.kind)) {
       const RankId peer = input_.ranks.AtPipeline(rank, lane.peer);
-      const bool sends =
-          lane.kind == LaneKind::kSendForward || lane.kind == LaneKind::kSendBackward;
-      return sends ? std::vector<RankId>{rank, peer} : std::vector<RankId>{peer, rank};
+      return IsSend(lane.kind) ? std::vector<RankId>{rank, peer} : std::vector<RankId>{peer, rank};
     }
     const parallel::ProcessGroups& partition = Partition(lane.axis);
     std::vector<RankId> members =

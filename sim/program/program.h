@@ -46,6 +46,14 @@ enum class LaneKind : std::uint8_t {
   kReceiveBackward,
 };
 
+// Of the lanes between pipeline neighbours, the ends that messages leave and reach.
+[[nodiscard]] constexpr bool IsSend(LaneKind kind) {
+  return kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
+}
+[[nodiscard]] constexpr bool IsReceive(LaneKind kind) {
+  return kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
+}
+
 struct Lane {
   LaneKind kind = LaneKind::kCompute;
   model::Axis axis = model::Axis::kTensor;  // of a communicator lane

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "schedules/text.h"
 #include "sim/base/check.h"
 #include "sim/program/rank_program_builder.h"
 
@@ -42,16 +43,6 @@ PassFilter FilterOf(ActionKind kind) {
     case ActionKind::kBackwardWeight: return PassFilter::kBackwardWeight;
   }
   return PassFilter::kForward;
-}
-
-const char* LetterOf(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward: return "F";
-    case ActionKind::kBackward: return "B";
-    case ActionKind::kBackwardInput: return "I";
-    case ActionKind::kBackwardWeight: return "W";
-  }
-  return "?";
 }
 
 bool IsBackward(ActionKind kind) { return kind != ActionKind::kForward; }
@@ -279,7 +270,7 @@ void RankProgramBuilder::AccountExpertMemory(const Action& action,
 RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const Slot& slot,
                                                                           Weights weights) {
   std::string name =
-      fmt::format("{} chunk {}", LetterOf(slot.first.kind), slot.first.chunk.value());
+      fmt::format("{} chunk {}", schedules::LetterOf(slot.first.kind), slot.first.chunk.value());
   ActionTemplate result;
   const ActionBody first = BodyOf(slot.first, weights);
   AccountMemory(slot.first, result);
@@ -287,7 +278,8 @@ RankProgramBuilder::ActionTemplate RankProgramBuilder::MakeActionTemplate(const 
   if (slot.second) {
     second = BodyOf(*slot.second, weights);
     AccountMemory(*slot.second, result);
-    name += fmt::format(" & {} chunk {}", LetterOf(slot.second->kind), slot.second->chunk.value());
+    name += fmt::format(" & {} chunk {}", schedules::LetterOf(slot.second->kind),
+                        slot.second->chunk.value());
   }
   result.built = BuildActionTemplate(context_, std::move(name), first, second ? &*second : nullptr,
                                      shapes_, program_);

@@ -31,10 +31,12 @@ namespace quadrille::report {
 // "bf16, gradients reduced in bf16, recompute none, attention cudnn".
 [[nodiscard]] std::string PrecisionText(const RunDescription& run);
 
-// "gradient reduce, parameter gather with the optimizer step, tensor parallel (userbuffers),
-// point-to-point posted-ahead".
-// How experts are routed and reached; empty for a model without.
+// How experts are routed and reached: "balanced, dispatch deepep in fp8"; empty for a model without
+// experts.
 [[nodiscard]] std::string ExpertText(const RunDescription& run);
+
+// "gradient reduce, parameter gather (with the optimizer step), tensor parallel
+// (userbuffers-h100-405b), point-to-point posted-ahead".
 [[nodiscard]] std::string OverlapText(const program::OverlapOptions& overlap);
 
 // How a fused pair is timed: "simulated", "serial" or "0.85 of serial".

@@ -187,7 +187,9 @@ std::string RenderFigures(const Comparison& comparison, const TableStyle& style)
     text += "  " + Painted(Wrapped(line, style.width - 2, 2), Emphasis::kFaint, style) + "\n";
   };
   note(
-      "* best of its column. (own): the run's schedule. MFU: causal attention halved. of makespan, "
+      "* best of its column. " +
+      std::string(comparison.of_schedules ? "(own): the run's schedule. " : "") +
+      "MFU: causal attention halved. of makespan, "
       "of ideal, of span: the pipeline bubble over ranks x makespan, over time inside actions, and "
       "inside the worst rank's own span. tp to dp: exposed communication, mean over ranks. hops: "
       "growth of the makespan over the time of one hop between ranks, under " +

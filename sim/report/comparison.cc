@@ -49,13 +49,13 @@ std::string MemoryDifference(Bytes bytes, Bytes other) {
 }
 
 // What the run has for a key, written or not; empty where nothing is known.
-std::string ValueOf(const RunDescription& run, const std::string& key) {
+DescribedValue ValueOf(const RunDescription& run, const std::string& key) {
   for (const auto* values : {&run.values, &run.implied}) {
     const auto found = std::find_if(values->begin(), values->end(),
-                                    [&](const auto& value) { return value.first == key; });
-    if (found != values->end()) return found->second;
+                                    [&](const DescribedValue& value) { return value.key == key; });
+    if (found != values->end()) return *found;
   }
-  return "";
+  return {};
 }
 
 void Append(std::string& text, const std::string& part) {
@@ -85,20 +85,19 @@ std::string ReasonText(const Diagnostics& problems) {
 std::vector<DifferingKey> DifferingKeys(const Comparison& comparison) {
   std::vector<DifferingKey> keys;
   std::set<std::string> seen;
-  for (const ComparedRun& run : comparison.runs) {
-    for (const auto& [key, value] : run.run.values) {
-      if (seen.insert(key).second) keys.push_back({key, {}});
+  for (const ComparedRun& writer : comparison.runs) {
+    for (const DescribedValue& written : writer.run.values) {
+      if (!seen.insert(written.key).second) continue;
+      DifferingKey key{written.key, {}};
+      bool differs = false;
+      for (const ComparedRun& run : comparison.runs) {
+        const DescribedValue value = ValueOf(run.run, key.key);
+        differs = differs || value.canonical != ValueOf(writer.run, key.key).canonical;
+        key.values.push_back(Shortened(value.text));
+      }
+      if (differs) keys.push_back(std::move(key));
     }
   }
-  for (DifferingKey& key : keys) {
-    for (const ComparedRun& run : comparison.runs) {
-      key.values.push_back(Shortened(ValueOf(run.run, key.key)));
-    }
-  }
-  std::erase_if(keys, [](const DifferingKey& key) {
-    return std::all_of(key.values.begin(), key.values.end(),
-                       [&](const std::string& value) { return value == key.values.front(); });
-  });
   return keys;
 }
 

@@ -47,16 +47,6 @@ constexpr std::uint8_t kNormAction = 6;
 constexpr std::uint8_t kNoAction = 255;
 constexpr std::int32_t kNone = -1;
 
-const char* PassText(model::Pass pass) {
-  switch (pass) {
-    case model::Pass::kForward: return "forward";
-    case model::Pass::kInputGradient: return "input gradient";
-    case model::Pass::kWeightGradient: return "weight gradient";
-    case model::Pass::kRecompute: return "recompute";
-  }
-  return "";
-}
-
 double Picoseconds(TimePoint time) { return static_cast<double>(time.time_since_epoch().count()); }
 
 struct Window {
@@ -338,7 +328,7 @@ void TimelineEncoder::ChooseWindows() {
 std::uint16_t TimelineEncoder::NameOf(const program::OperationName& operation) {
   static constexpr const char* kKinds[] = {"gemm", "gemm", "attention", "memory", "collective"};
   const auto kind = static_cast<std::size_t>(operation.kind);
-  const std::string pass = operation.optimizer ? "optimizer" : PassText(operation.pass);
+  const std::string pass(operation.optimizer ? "optimizer" : report::NameOf(operation.pass));
   const std::pair<std::string, int> key{operation.name + '\n' + pass, static_cast<int>(kind)};
   const auto [it, added] = name_index_.emplace(key, static_cast<std::uint16_t>(name_index_.size()));
   if (added) names_.push_back({operation.name, kKinds[kind], pass});

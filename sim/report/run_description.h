@@ -43,6 +43,13 @@ struct MeasuredSpread {
   std::string basis;
 };
 
+// A key of a run and what the run has for it.
+struct DescribedValue {
+  std::string key;        // "parallel.tensor"
+  std::string text;       // as it is written or was derived
+  std::string canonical;  // the same for texts that say the same: "400 Gb/s", "50 GB/s"
+};
+
 struct RunDescription {
   std::string name;
   std::string description;
@@ -67,11 +74,11 @@ struct RunDescription {
   compute::Fidelity compute_fidelity = compute::Fidelity::kAnalytic;
   network::NetworkOptions network;
   std::size_t perturbations = 0;
-  // The keys that the run writes itself, with their values as written, in its order.
-  std::vector<std::pair<std::string, std::string>> values;
+  // The keys that the run writes itself, in its order.
+  std::vector<DescribedValue> values;
   // Those that it leaves to files, a software stack, defaults and derivation; the first of a key
   // counts.
-  std::vector<std::pair<std::string, std::string>> implied;
+  std::vector<DescribedValue> implied;
 
   MeasuredSpread spread;
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "schedules/text.h"
 #include "sim/report/json_stream.h"
 
 namespace quadrille::report {
@@ -22,28 +23,8 @@ using schedules::ActionKind;
 
 constexpr std::uint32_t kNoSegment = std::numeric_limits<std::uint32_t>::max();
 
-const char* LetterOf(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward: return "F";
-    case ActionKind::kBackward: return "B";
-    case ActionKind::kBackwardInput: return "I";
-    case ActionKind::kBackwardWeight: return "W";
-  }
-  return "?";
-}
-
-std::string_view NameOf(model::Pass pass) {
-  switch (pass) {
-    case model::Pass::kForward: return "forward";
-    case model::Pass::kInputGradient: return "input gradient";
-    case model::Pass::kWeightGradient: return "weight gradient";
-    case model::Pass::kRecompute: return "recompute";
-  }
-  return "";
-}
-
 std::string NameOf(const Action& action) {
-  return fmt::format("{} {}", LetterOf(action.kind), action.microbatch.value());
+  return fmt::format("{} {}", schedules::LetterOf(action.kind), action.microbatch.value());
 }
 
 std::string ArgumentsOf(const Action& action) {
@@ -104,10 +85,6 @@ SegmentLabel LabelOf(const Segment& segment, const Window& window) {
   const bool forward_first = first.kind == ActionKind::kForward;
   (forward_first ? label.backward_arguments : label.forward_arguments) = ArgumentsOf(second);
   return label;
-}
-
-bool Sends(LaneKind kind) {
-  return kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
 }
 
 // The segment whose compute instructions include the `count`-th completion of the compute lane.
@@ -198,6 +175,16 @@ std::string_view CategoryOf(LaneKind kind) {
   return "other";
 }
 
+std::string_view NameOf(model::Pass pass) {
+  switch (pass) {
+    case model::Pass::kForward: return "forward";
+    case model::Pass::kInputGradient: return "input gradient";
+    case model::Pass::kWeightGradient: return "weight gradient";
+    case model::Pass::kRecompute: return "recompute";
+  }
+  return "";
+}
+
 std::string TraceNameOf(const program::OperationName& operation) {
   switch (operation.kind) {
     case model::OperationKind::kGemm: return "gemm " + operation.name;
@@ -238,7 +225,7 @@ std::vector<MessageEnds> FindMessages(const program::Program& program) {
     const RankProgram& sender = program.programs[source];
     for (std::size_t lane = 0; lane < sender.lanes.size(); ++lane) {
       const program::Lane& out = sender.lanes[lane];
-      if (!Sends(out.kind) || out.peer < 0) continue;
+      if (!program::IsSend(out.kind) || out.peer < 0) continue;
       const auto destination = static_cast<std::uint32_t>(out.peer);
       if (destination >= program.programs.size()) continue;
       const std::optional<LaneIndex> in =

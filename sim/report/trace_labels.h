@@ -15,13 +15,16 @@ namespace quadrille::report {
 // A category that viewers can filter by: compute, optimizer, tp, cp, ep, dp, pp.
 [[nodiscard]] std::string_view CategoryOf(program::LaneKind kind);
 
+// "forward", "input gradient", "weight gradient" or "recompute".
+[[nodiscard]] std::string_view NameOf(model::Pass pass);
+
 // An operation's name with its kind first: "gemm fc1", "core attention", "all-gather tensor".
 [[nodiscard]] std::string TraceNameOf(const program::OperationName& operation);
 
 struct OperationLabel {
-  std::string name;       // of TraceNameOf, escaped
-  std::string_view pass;  // "forward", "input gradient", ...
-  bool forward = false;   // belongs to the forward of a fused pair
+  std::string name;  // of TraceNameOf, escaped
+  std::string_view pass;
+  bool forward = false;  // belongs to the forward of a fused pair
   bool optimizer = false;
 };
 

@@ -124,11 +124,12 @@ Diagnostics Executor::Diagnose() const {
                           fmt::format("deadlock: rank {} lane '{}' instruction {} ({}) waits {}",
                                       program_.ranks[r].rank.value(), rank_program.lanes[i].name,
                                       lane.done, what, why),
-                          /*cannot_run=*/true});
+                          ProblemKind::kCannotRun});
     }
   }
   if (stuck > kListed) {
-    problems.push_back({{}, fmt::format("and {} more blocked lanes", stuck - kListed), true});
+    problems.push_back(
+        {{}, fmt::format("and {} more blocked lanes", stuck - kListed), ProblemKind::kCannotRun});
   }
   return problems;
 }

@@ -87,8 +87,7 @@ Executor::ChunkPlan Executor::PlanChunks(std::uint32_t g, CollectiveKind kind) c
     for (std::uint32_t m = 0; m < group.member_count; ++m) {
       const program::GroupMember& member = program_.members[group.member_begin + m];
       const LaneKind side = ranks_[member.rank].program->lanes[member.lane].kind;
-      const bool receives = side == LaneKind::kReceiveForward || side == LaneKind::kReceiveBackward;
-      ends[receives ? 1 : 0] = member.rank;
+      ends[program::IsReceive(side) ? 1 : 0] = member.rank;
     }
     plan.edges.push_back(
         {1.0, -1, ChunkRoutes(ends[0], ends[1], near, cost.nvlink_load, cost.nic_load)});

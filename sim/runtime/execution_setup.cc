@@ -141,12 +141,11 @@ std::vector<network::PortLoad> Executor::EndpointLoads(std::uint32_t g) const {
   for (std::uint32_t m = 0; m < group.member_count; ++m) {
     const program::GroupMember& member = program_.members[group.member_begin + m];
     const LaneKind kind = ranks_[member.rank].program->lanes[member.lane].kind;
-    const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-    const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
     for (std::uint32_t port = 0; port < 4; ++port) {
       const bool outward = port % 2 == 0;
       const double load = port < 2 ? cost->nvlink_load : cost->nic_load;
-      if ((outward && receives) || (!outward && sends) || load <= 0.0) continue;
+      const bool other_way = outward ? program::IsReceive(kind) : program::IsSend(kind);
+      if (other_way || load <= 0.0) continue;
       loads.push_back({4 * member.rank + port, load});
     }
   }

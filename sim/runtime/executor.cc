@@ -20,7 +20,6 @@ using program::Instruction;
 using program::InstructionKind;
 using program::kComputeLane;
 using program::LaneIndex;
-using program::RankState;
 using program::Segment;
 using program::SegmentRole;
 using schedules::ActionKind;

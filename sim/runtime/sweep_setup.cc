@@ -108,7 +108,10 @@ void Sweep::PrepareRows(Column& column) {
   const bool alone = column.width == 1;
   chunk_numbers_ = std::max<std::size_t>(chunk_numbers_, column.width);
   column.chunk_shift =
-      alone ? kOneChunk : std::bit_width(std::max(1u, kChunkNumbers / column.width)) - 1;
+      alone
+          ? kOneChunk
+          : static_cast<std::int32_t>(std::bit_width(std::max(1u, kChunkNumbers / column.width))) -
+                1;
   for (std::size_t i = 0; i < column.program->lanes.size(); ++i) {
     Lane& lane = LaneAt(column, static_cast<program::LaneIndex>(i));
     lane.first_chunk = static_cast<std::uint32_t>(chunks_.size());

@@ -318,6 +318,26 @@ void CheckOverlap(Findings* findings, const Scenario& s) {
   }
 }
 
+// What Megatron-LM asserts where it overlaps the experts' exchange with another microbatch
+// (megatron/core/transformer/transformer_config.py, overlap_moe_expert_parallel_comm; recalled, not
+// read again). The order runs all the same.
+void CheckCombined(Findings* findings, const Scenario& s) {
+  if (s.schedule.name != "combined") return;
+  if (!findings->Good({"schedule.name", "parallel.expert", "training.recompute", "overlap"}))
+    return;
+  if (s.parallel.expert == 1) {
+    findings->WarnAt("schedule.name",
+                     "Megatron refuses combined without expert parallelism, whose "
+                     "exchange it hides");
+  }
+  if (s.execution.recomputation == model::Recomputation::kFull) {
+    findings->WarnAt("training.recompute", "Megatron refuses full under schedule combined");
+  }
+  if (s.execution.shared_expert_overlap && s.model.experts.shared_ffn_hidden > 0) {
+    findings->WarnAt("overlap.shared_experts", "Megatron refuses true under schedule combined");
+  }
+}
+
 void CheckPerturbations(Findings* findings, const Scenario& s) {
   const std::int64_t world = s.parallel.world_size();
   if (!findings->Good({"parallel.data"})) return;
@@ -364,6 +384,7 @@ void CrossCheck(Findings* findings, const Scenario& scenario) {
   CheckLayers(findings, scenario);
   CheckSchedule(findings, scenario);
   CheckOverlap(findings, scenario);
+  CheckCombined(findings, scenario);
   CheckPerturbations(findings, scenario);
   CheckByModules(findings, scenario);
   CheckCluster(findings, scenario);

@@ -22,6 +22,17 @@ void NoEffect(Findings* findings, const std::string& key, std::string_view value
   findings->Assume(key, std::string(value), "no effect: " + reason);
 }
 
+void CheckNorms(Findings* findings, const Scenario& s) {
+  const auto check = [&](const char* key, bool value, bool works, const char* reason) {
+    if (!works && findings->Has(key)) NoEffect(findings, key, value ? "true" : "false", reason);
+  };
+  check("model.norm_bias", s.model.norm_bias,
+        s.model.normalization == model::Normalization::kLayerNorm,
+        "RMSNorm has no bias, LayerNorm has one that can be left out");
+  check("model.qk_norm_weights", s.model.qk_norm_weights, s.model.qk_norm,
+        "the model has no qk_norm");
+}
+
 void CheckRecompute(Findings* findings, const Scenario& s) {
   const model::ExecutionConfig& execution = s.execution;
   if (execution.recomputation != model::Recomputation::kSelective) return;
@@ -36,6 +47,8 @@ void CheckRecompute(Findings* findings, const Scenario& s) {
                                  NameOf(execution.attention, kAttentionBackends)));
   }
   check(modules.experts, s.model.experts.enabled(), "moe", "the model has no experts");
+  check(modules.expert_activation, s.model.experts.enabled(), "moe_act",
+        "the model has no experts");
   check(modules.latent_up_projection, s.model.latent.enabled(), "mla_up_proj",
         "the model has no latent attention");
 }
@@ -147,6 +160,7 @@ void CheckPcie(Findings* findings, const Scenario& s) {
 }  // namespace
 
 void WarnOfNoEffect(Findings* findings, const Scenario& scenario) {
+  CheckNorms(findings, scenario);
   CheckRecompute(findings, scenario);
   CheckTensor(findings, scenario);
   CheckGradients(findings, scenario);

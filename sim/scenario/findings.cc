@@ -16,18 +16,14 @@ std::string_view Parent(std::string_view path) {
 
 }  // namespace
 
-void Findings::Error(SourcePosition position, std::string message) {
-  Error(Diagnostic{std::move(position), std::move(message)});
+void Findings::Error(SourcePosition position, std::string message, ProblemKind kind) {
+  Error(Diagnostic{std::move(position), std::move(message), kind});
 }
 
 void Findings::Error(Diagnostic problem) { problems_.push_back(std::move(problem)); }
 
-void Findings::ErrorAt(const std::string& path, std::string_view message) {
-  Error(Position(path), fmt::format("{}: {}", path, message));
-}
-
-void Findings::CannotRunAt(const std::string& path, std::string_view message) {
-  Error(Diagnostic{Position(path), fmt::format("{}: {}", path, message), true});
+void Findings::ErrorAt(const std::string& path, std::string_view message, ProblemKind kind) {
+  Error(Position(path), fmt::format("{}: {}", path, message), kind);
 }
 
 void Findings::WarnAt(const std::string& path, std::string_view message) {

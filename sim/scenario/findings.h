@@ -18,13 +18,13 @@ namespace quadrille::scenario {
 // they stand in an included file ("model.layers").
 class Findings {
  public:
-  void Error(SourcePosition position, std::string message);
+  void Error(SourcePosition position, std::string message,
+             ProblemKind kind = ProblemKind::kWrongInput);
   void Error(Diagnostic problem);
   // An error at the key itself, or at its nearest ancestor that is present; the message opens with
   // the path.
-  void ErrorAt(const std::string& path, std::string_view message);
-  // The same for what is well formed and cannot run.
-  void CannotRunAt(const std::string& path, std::string_view message);
+  void ErrorAt(const std::string& path, std::string_view message,
+               ProblemKind kind = ProblemKind::kWrongInput);
   void WarnAt(const std::string& path, std::string_view message);
   void Assume(std::string key, std::string value, std::string reason);
 

@@ -82,9 +82,10 @@ bool ExpandHuggingFace(YamlValue* model, Findings* findings) {
   const YamlEntry* given = model->Find("huggingface");
   if (given == nullptr) return true;
   if (!findings->Good({"model"})) return false;
-  const auto fail = [&](const SourcePosition& position, const std::string& message) {
+  const auto fail = [&](const SourcePosition& position, const std::string& message,
+                        ProblemKind kind = ProblemKind::kWrongInput) {
     findings->Fail("model");
-    findings->Error(position, "model.huggingface: " + message);
+    findings->Error(position, "model.huggingface: " + message, kind);
     return false;
   };
   const YamlValue& value = given->value;
@@ -96,7 +97,7 @@ bool ExpandHuggingFace(YamlValue* model, Findings* findings) {
   if (fs::is_directory(path, ignored)) path /= "config.json";
   const std::string file = path.lexically_normal().string();
   const Result<std::string> text = ReadTextFile(file);
-  if (!text) return fail(value.position, ToString(text.error()));
+  if (!text) return fail(value.position, ToString(text.error()), text.error().front().kind);
   const std::size_t before = findings->problems()->size();
   std::optional<YamlValue> config = ParseJson(*text, file, findings->problems());
   if (!config || findings->problems()->size() > before) return findings->Fail("model"), false;

@@ -46,11 +46,6 @@ const IncludePlace* FindPlace(std::string_view path) {
 
 constexpr int kMaxBases = 8;
 
-constexpr std::string_view kAbsent = "no such file";
-constexpr std::string_view kNoFile = "not a regular file";
-constexpr std::string_view kClosed = "cannot be read";
-constexpr std::string_view kUnreadable[] = {kAbsent, kNoFile, kClosed};
-
 // A name is one path component, so that it cannot lead out of the directories that are searched.
 bool IsName(std::string_view text) {
   if (text.empty() || text.size() > 100 || text.front() == '.' || text.front() == '-') return false;
@@ -90,28 +85,26 @@ YamlValue* FindPath(YamlValue* root, std::string_view path) {
 }  // namespace
 
 Result<std::string> ReadTextFile(const std::string& path, std::size_t max_bytes) {
+  const auto unreadable = [&](const char* why) {
+    return Error(why, {path, 0, 0}, ProblemKind::kUnreadable);
+  };
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return Error(std::string(kAbsent), {path, 0, 0});
-  if (!fs::is_regular_file(status)) return Error(std::string(kNoFile), {path, 0, 0});
+  if (!fs::exists(status)) return unreadable("no such file");
+  if (!fs::is_regular_file(status)) return unreadable("not a regular file");
   const auto size = fs::file_size(path, error);
   if (!error && size > max_bytes) {
     return Error(fmt::format("{} bytes are too many (at most {})", size, max_bytes), {path, 0, 0});
   }
   std::ifstream stream(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream) return Error(std::string(kClosed), {path, 0, 0});
+  if (!stream) return unreadable("cannot be read");
   return text;
 }
 
 std::string Stem(const std::string& path) { return fs::path(path).stem().string(); }
 
 bool StandsForFile(std::string_view path) { return FindPlace(path) != nullptr; }
-
-bool SaysUnreadable(const Diagnostic& problem) {
-  return std::any_of(std::begin(kUnreadable), std::end(kUnreadable),
-                     [&](std::string_view text) { return problem.message.ends_with(text); });
-}
 
 std::string ResolvePath(const std::string& given, const SourcePosition& place) {
   const fs::path path(given);
@@ -126,7 +119,7 @@ std::string Library::Locate(std::string_view kind, std::string_view name, std::s
          {fs::path(directory) / kind / file, fs::path(directory) / file}) {
       std::error_code error;
       if (!fs::is_regular_file(candidate, error) || error) continue;
-      const std::string path = candidate.lexically_normal().string();
+      std::string path = candidate.lexically_normal().string();
       if (SameFile(path, run_file_)) continue;
       if (kind == "runs" || kind == "overlays" || !IsRun(path)) return path;
       if (run != nullptr && run->empty()) *run = path;
@@ -149,9 +142,9 @@ std::vector<std::string> Library::NamesOf(std::string_view kind) const {
 
 std::optional<YamlValue> Library::Describe(const IncludePlace& place, const YamlValue& name,
                                            int depth, Findings* findings) const {
-  const auto fail = [&](std::string message) {
+  const auto fail = [&](const std::string& message, ProblemKind kind = ProblemKind::kWrongInput) {
     findings->Fail(std::string(place.path));
-    findings->Error(name.position, fmt::format("{}: {}", place.path, message));
+    findings->Error(name.position, fmt::format("{}: {}", place.path, message), kind);
     return std::nullopt;
   };
   if (!name.is_scalar() || !IsName(name.text)) {
@@ -172,7 +165,7 @@ std::optional<YamlValue> Library::Describe(const IncludePlace& place, const Yaml
                             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
   }
   const Result<std::string> text = ReadTextFile(file);
-  if (!text) return fail(ToString(text.error()));
+  if (!text) return fail(ToString(text.error()), text.error().front().kind);
   std::optional<YamlValue> tree = ParseYaml(*text, file, findings->problems());
   if (!tree) return findings->Fail(std::string(place.path)), std::nullopt;
   if (!tree->is_map()) {

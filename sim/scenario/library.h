@@ -14,8 +14,8 @@
 
 namespace quadrille::scenario {
 
-// The text of a file. Errors: it is absent, no regular file, larger than `max_bytes`, or not
-// readable.
+// The text of a file. Errors: it is absent, no regular file or not readable, all of them
+// kUnreadable; it is larger than `max_bytes`.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
                                                std::size_t max_bytes = kMaxYamlBytes);
 
@@ -24,10 +24,6 @@ namespace quadrille::scenario {
 
 // Whether a name can stand for a file at the dotted `path`: "model", "cluster.gpu".
 [[nodiscard]] bool StandsForFile(std::string_view path);
-
-// Whether the problem is that a file which a key names by its path is not there or cannot be read:
-// its message ends in one of ReadTextFile's.
-[[nodiscard]] bool SaysUnreadable(const Diagnostic& problem);
 
 // The path `given` at `place`: beside the file that gives it, or where the call is made when the
 // command line does.

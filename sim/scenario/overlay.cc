@@ -41,8 +41,8 @@ std::string PathOf(const OverlaySection& section, std::string_view name) {
 // The file that `value` names, as a tree.
 std::optional<YamlValue> ReadOverlay(const YamlValue& value, const Library& library,
                                      Findings* findings) {
-  const auto fail = [&](const std::string& message) {
-    findings->Error(value.position, fmt::format("include: {}", message));
+  const auto fail = [&](const std::string& message, ProblemKind kind = ProblemKind::kWrongInput) {
+    findings->Error(value.position, fmt::format("include: {}", message), kind);
     return std::nullopt;
   };
   if (!value.is_scalar() || value.text.empty()) return fail("expected a name or a file");
@@ -55,7 +55,7 @@ std::optional<YamlValue> ReadOverlay(const YamlValue& value, const Library& libr
     if (file.empty()) return fail(fmt::format("there is no overlay named {}", Quoted(value.text)));
   }
   const Result<std::string> text = ReadTextFile(file);
-  if (!text) return fail(ToString(text.error()));
+  if (!text) return fail(ToString(text.error()), text.error().front().kind);
   std::optional<YamlValue> tree = ParseYaml(*text, file, findings->problems());
   if (tree && !tree->is_map()) {
     findings->Error(tree->position, "expected an overlay with the keys gpus, stacks, ...");

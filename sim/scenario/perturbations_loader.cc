@@ -76,10 +76,6 @@ void ReadRanks(MapReader& reader, runtime::Perturbation* perturbation) {
   }
 }
 
-void CannotRun(MapReader& reader, std::string_view key, std::string_view message) {
-  reader.findings().CannotRunAt(reader.PathOf(key), message);
-}
-
 // A resource that is gone for good leaves a run that cannot end.
 void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const double factor = perturbation.factor.value();
@@ -90,9 +86,10 @@ void CheckFactor(MapReader& reader, const runtime::Perturbation& perturbation) {
   const bool returns = perturbation.timed() && (perturbation.window.end != Duration::max() ||
                                                 perturbation.window.period.count() > 0);
   if (gpu || !returns) {
-    CannotRun(reader, "factor",
-              gpu ? "must not be zero: nothing would be computed"
-                  : "must not be zero but in a window that ends: nothing would arrive");
+    reader.Error("factor",
+                 gpu ? "must not be zero: nothing would be computed"
+                     : "must not be zero but in a window that ends: nothing would arrive",
+                 ProblemKind::kCannotRun);
   }
 }
 
@@ -129,7 +126,7 @@ runtime::Perturbation LoadPerturbation(MapReader reader) {
       reader.Error("tier", "names links that 'links' names too; use one of them");
     }
     if (known && read && perturbation.factor.value() >= 1.0) {
-      CannotRun(reader, "share", "must be below 1: nothing would arrive");
+      reader.Error("share", "must be below 1: nothing would arrive", ProblemKind::kCannotRun);
     }
   }
   if (known && form.factor) reader.Require({"factor"});

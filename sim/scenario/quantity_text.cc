@@ -228,4 +228,39 @@ Parsed<bool> ParseBool(std::string_view text) {
   return Wrong(fmt::format("expected true or false, got {}", Quoted(text)));
 }
 
+std::string CanonicalQuantity(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) {
+    std::string list;
+    for (text = text.substr(1, text.size() - 2); !text.empty();) {
+      const std::size_t comma = std::min(text.find(", "), text.size());
+      list += (list.empty() ? "" : ", ") + CanonicalQuantity(text.substr(0, comma));
+      text.remove_prefix(std::min(comma + 2, text.size()));
+    }
+    return fmt::format("[{}]", list);
+  }
+  const std::size_t length = NumberLength(text);
+  const Parsed<double> number = length == 0 ? Wrong("") : ReadDouble(text.substr(0, length));
+  std::string_view name = text.substr(length);
+  // A seed may have more digits than a double.
+  constexpr double kExactWhole = 9e15;
+  if (!number || (name.empty() && std::abs(*number) > kExactWhole)) return std::string(text);
+  // Counts stand before bytes and want no space: "2B" parameters, "2 B" of memory.
+  struct Family {
+    std::span<const Unit> units;
+    double scale;
+    std::string_view base;
+  };
+  for (const Family& family :
+       {Family{kCountUnits, 1, ""}, Family{kByteUnits, 1, " B"}, Family{kBandwidthUnits, 1, " B/s"},
+        Family{kFlopRateUnits, 1, " FLOP/s"}, Family{kDurationUnits, 1, " ps"},
+        Family{kWallTimeUnits, 1e6, " ps"}, Family{kRatioUnits, 1, ""}}) {
+    for (const Unit& unit : family.units) {
+      if (unit.name != name) continue;
+      return fmt::format("{:.15g}{}", *number * unit.scale * family.scale, family.base);
+    }
+    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+  }
+  return std::string(text);
+}
+
 }  // namespace quadrille::scenario

@@ -38,6 +38,10 @@ using Parsed = tl::expected<T, std::string>;
 [[nodiscard]] Parsed<TokenCount> ParseTokens(std::string_view text);
 [[nodiscard]] Parsed<ParameterCount> ParseParameters(std::string_view text);
 
+// The same text for texts that say the same: "400 Gb/s" and "50 GB/s", "95 %" and "0.95", and lists
+// of them. What is no quantity is left as it is.
+[[nodiscard]] std::string CanonicalQuantity(std::string_view text);
+
 // A whole number in decimal: no sign but '-', no leading zero, no exponent, no underscores, no 0x.
 [[nodiscard]] Parsed<std::int64_t> ParseInteger(std::string_view text);
 [[nodiscard]] Parsed<std::uint64_t> ParseUnsigned(std::string_view text);

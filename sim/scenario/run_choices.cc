@@ -149,7 +149,7 @@ void LoadGemmTable(MapReader& reader, Scenario* scenario) {
   if (!reader.Read("gemm_table", &scenario->gemm_table)) return;
   scenario->gemm_table = ResolvePath(scenario->gemm_table, reader.Find("gemm_table")->position);
   const Result<std::string> text = ReadTextFile(scenario->gemm_table, kMaxTableBytes);
-  if (!text) return reader.Error("gemm_table", ToString(text.error()));
+  if (!text) return reader.FileError("gemm_table", text.error());
   auto measured = compute::ParseMeasuredGemms(*text, scenario->gemm_table, scenario->gpu.name);
   if (!measured) {
     reader.findings().Fail(reader.PathOf("gemm_table"));
@@ -240,6 +240,15 @@ void LoadOverlap(MapReader reader, Scenario* scenario) {
       DefaultPointToPoint(scenario->schedule.name, scenario->parallel.virtual_stages);
   const bool blocking = overlap.point_to_point == program::PointToPoint::kBatchedBlocking;
   reader.ReadName("p2p", &overlap.point_to_point, kPointToPoint);
+  // megatron/training/arguments.py, overlap_p2p_comm (recalled, not read again). Whoever asks for
+  // receives that are posted ahead by that name means another framework.
+  const YamlValue* p2p = reader.Find("p2p");
+  if (scenario->schedule.name == "1f1b" && scenario->parallel.pipeline > 1 && p2p != nullptr &&
+      p2p->text == "true") {
+    reader.findings().WarnAt(reader.PathOf("p2p"),
+                             "Megatron turns it off without virtual stages; simulated are "
+                             "receives that are posted ahead");
+  }
   reader.Read("expert_all_to_all", &overlap.expert_all_to_all);
   reader.Read("shared_experts", &scenario->execution.shared_expert_overlap);
   reader.Read("delay_weight_gradient", &overlap.delay_weight_gradient);

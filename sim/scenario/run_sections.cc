@@ -65,7 +65,7 @@ constexpr std::size_t kMaxOrderBytes = std::size_t{1} << 26;
 void LoadOrder(MapReader& reader, ScheduleChoice* schedule) {
   schedule->order_file = ResolvePath(schedule->order_file, reader.Find("order_file")->position);
   const Result<std::string> text = ReadTextFile(schedule->order_file, kMaxOrderBytes);
-  if (!text) return reader.Error("order_file", ToString(text.error()));
+  if (!text) return reader.FileError("order_file", text.error());
   Result<schedules::PipelineSchedule> order = schedules::ParseSchedule(*text, schedule->order_file);
   Diagnostics problems = order ? schedules::CheckSchedule(*order) : order.error();
   if (problems.empty()) {

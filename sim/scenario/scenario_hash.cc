@@ -29,6 +29,10 @@ std::string_view WordFor(E value) {
   if constexpr (std::is_same_v<E, model::AttentionBackend>) return in(kAttentionBackends);
   if constexpr (std::is_same_v<E, model::ExpertDispatch>) return in(kExpertDispatches);
   if constexpr (std::is_same_v<E, model::Activation>) return in(kActivations);
+  if constexpr (std::is_same_v<E, model::Normalization>) return in(kNormalizations);
+  if constexpr (std::is_same_v<E, model::PositionEmbedding>) return in(kPositions);
+  if constexpr (std::is_same_v<E, model::RecomputeMethod>) return in(kRecomputeMethods);
+  if constexpr (std::is_same_v<E, model::ExpertRouting>) return in(kExpertRoutings);
   if constexpr (std::is_same_v<E, parallel::DataSharding>) return in(kShardings);
   if constexpr (std::is_same_v<E, schedules::PairCost>) return in(kPairCosts);
   if constexpr (std::is_same_v<E, program::ShardLaunch>) return in(kShardLaunches);
@@ -84,6 +88,9 @@ class Dump {
       const std::string_view word = WordFor(value);
       if (!word.empty() && word != "?") text = word;
     }
+    if constexpr (std::is_same_v<T, Bytes>) text += " B";
+    if constexpr (std::is_same_v<T, BytesPerSecond>) text += " B/s";
+    if constexpr (std::is_same_v<T, FlopsPerSecond>) text += " FLOP/s";
     values_.emplace_back(group + std::string(NextName(names)), std::move(text));
   }
 
@@ -290,10 +297,10 @@ void DumpExecution(Dump& dump, const model::ExecutionConfig& execution) {
                  forward_only, multiprocessor_margin);
   const auto& [activation_input, attention_output] = narrow_storage;
   QUADRILLE_DUMP(dump, "narrow_storage", activation_input, attention_output);
-  const auto& [core_attention, layernorm, mlp, activation, up_projection, experts] =
-      recompute_modules;
-  QUADRILLE_DUMP(dump, "recompute", core_attention, layernorm, mlp, activation, up_projection,
-                 experts, recompute_method, recompute_layers);
+  const auto& [core_attention, layernorm, mlp, expert_activation, dense_activation, up_projection,
+               experts] = recompute_modules;
+  QUADRILLE_DUMP(dump, "recompute", core_attention, layernorm, mlp, expert_activation,
+                 dense_activation, up_projection, experts, recompute_method, recompute_layers);
   const auto& [bias_activation, bias_dropout, rope, cross_entropy, accumulation, norm_quantize,
                activation_quantize, router, permute, softmax, both_layouts,
                expert_activation_quantize, router_padding] = fusions;

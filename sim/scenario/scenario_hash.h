@@ -16,7 +16,7 @@ namespace quadrille::scenario {
 [[nodiscard]] std::string CanonicalText(const Scenario& scenario);
 
 // The same values one by one, named like their keys ("overlap.p2p"; numbered where a key repeats),
-// with the scenario's words for choices.
+// with the scenario's words for choices and with units.
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] NamedValues ValuesOf(const Scenario& scenario);
 

@@ -158,10 +158,12 @@ Result<Scenario> LoadScenario(const std::string& file, const LoadOptions& option
       const std::vector<std::string> known = library.NamesOf("runs");
       const std::vector<std::string_view> views(known.begin(), known.end());
       const std::string_view nearest = Nearest(Stem(file), views);
+      // What has neither a directory nor an ending is the name of a shipped run.
+      const bool is_path = !name || fs::path(file).extension() == ".yaml";
       return Error(
           fmt::format("no such file{}",
                       nearest.empty() ? "" : fmt::format("; did you mean the run '{}'?", nearest)),
-          {file, 0, 0});
+          {file, 0, 0}, is_path ? ProblemKind::kUnreadable : ProblemKind::kWrongInput);
     }
   }
   const Result<std::string> text = ReadTextFile(path);

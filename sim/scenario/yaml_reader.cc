@@ -112,10 +112,10 @@ std::string MapReader::PathOf(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-void MapReader::Error(std::string_view key, std::string_view message) {
+void MapReader::Error(std::string_view key, std::string_view message, ProblemKind kind) {
   const std::string path = PathOf(key);
   findings_->Fail(path);
-  findings_->ErrorAt(path, message);
+  findings_->ErrorAt(path, message, kind);
 }
 
 const YamlValue* MapReader::Find(std::string_view key) {

@@ -116,7 +116,12 @@ class MapReader {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string PathOf(std::string_view key) const;
   [[nodiscard]] Findings& findings() { return *findings_; }
-  void Error(std::string_view key, std::string_view message);
+  void Error(std::string_view key, std::string_view message,
+             ProblemKind kind = ProblemKind::kWrongInput);
+  // What keeps the file that `key` names from being read.
+  void FileError(std::string_view key, const Diagnostics& problems) {
+    for (const Diagnostic& problem : problems) Error(key, ToString(problem), problem.kind);
+  }
 
  private:
   // The scalar at `key`, when it is one of the wanted form.

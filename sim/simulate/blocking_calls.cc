@@ -32,7 +32,7 @@ Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
   schedules::ScheduleRequest request = scenario.schedule.request;
   if (scenario.schedule.order) {
     std::optional<schedules::LoweredSchedule> calls =
-        schedules::MegatronBatchesOf(schedule, std::move(request));
+        schedules::MegatronBatchesOf(schedule, request);
     if (calls) return calls;
   } else if (schedules::IsMegatrons(schedule.name)) {
     request.pipeline = schedule.pipeline;
@@ -46,7 +46,7 @@ Result<std::optional<schedules::LoweredSchedule>> BlockingCalls(
   Result<Duration> runs = schedules::EvaluateCallByCall(schedule, scenario.schedule.request.costs);
   if (runs) return std::nullopt;
   for (Diagnostic& problem : runs.error()) {
-    if (!problem.cannot_run) continue;
+    if (problem.kind != ProblemKind::kCannotRun) continue;
     problem.position = scenario.schedule.place;
     problem.message = fmt::format(
         "{} under overlap.p2p: blocking: {}; {} run it, and batched calls are known of "

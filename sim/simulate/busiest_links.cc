@@ -10,8 +10,6 @@
 namespace quadrille::simulate {
 namespace {
 
-using program::LaneKind;
-
 // Bytes on the ports of one rank, by direction.
 struct PortBytes {
   double nvlink_out = 0.0;
@@ -49,15 +47,13 @@ class LaneTraffic {
         nic += work * cost.nic_load;
       }
     }
-    const LaneKind kind = body.lanes[lane].kind;
-    const bool sends = kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-    const bool receives = kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
+    const program::LaneKind kind = body.lanes[lane].kind;
     PortBytes bytes;
-    if (!receives) {
+    if (!program::IsReceive(kind)) {
       bytes.nvlink_out = nvlink;
       bytes.nic_out = nic;
     }
-    if (!sends) {
+    if (!program::IsSend(kind)) {
       bytes.nvlink_in = nvlink;
       bytes.nic_in = nic;
     }

@@ -55,10 +55,7 @@ ActionMeans MeansOf(const Simulation& simulation) {
       mean.Add(duration);
     }
     for (std::size_t lane = 0; lane < rank.lanes.size(); ++lane) {
-      const program::LaneKind kind = rank.lanes[lane].kind;
-      if (kind != program::LaneKind::kSendForward && kind != program::LaneKind::kSendBackward) {
-        continue;
-      }
+      if (!program::IsSend(rank.lanes[lane].kind)) continue;
       means.hop.sum += result.lanes[lane].busy;
       means.hop.count += result.lanes[lane].operations;
     }
@@ -157,6 +154,8 @@ report::ComparedRun CompareRow(const ScheduleVariant& variant, const Simulation&
   for (const Diagnostic& warning : simulation.compiled.warnings) {
     row.run.warnings.push_back(ToString(warning));
   }
+  const bool grouped = schedule.placement == Placement::kLoop && schedule.virtual_stages > 1;
+  row.run.microbatch_group = grouped ? schedule.microbatch_group() : 0;
   row.schedule = row.run.schedule;
   if (const ScheduleEntry* entry = schedules::FindSchedule(row.schedule)) {
     row.description = entry->description;

@@ -81,9 +81,10 @@ compute::ComputeOptions ComputeOptionsOf(const Scenario& scenario) {
 
 class StepCompiler {
  public:
-  StepCompiler(const Scenario& scenario, bool unfold)
+  StepCompiler(const Scenario& scenario, bool unfold, std::span<const RankId> apart)
       : scenario_(scenario),
         unfold_(unfold || scenario.network.fidelity == network::Fidelity::kChunk),
+        apart_(apart),
         execution_(scenario.execution),
         ranks_(scenario.parallel),
         kernels_(scenario.gpu, scenario.efficiency, ComputeOptionsOf(scenario)) {
@@ -137,9 +138,9 @@ class StepCompiler {
     if (!perturbations) return tl::unexpected<Diagnostics>(perturbations.error());
     step_.perturbations = std::move(perturbations->ranks);
     faults_ = std::move(perturbations->fabric);
-    step_.classes = unfold_
-                        ? parallel::DoNotFold(ranks_.world_size())
-                        : ClassesOf(ranks_, *cluster_, gpus_, step_.perturbations, scenario_.seed);
+    step_.classes =
+        unfold_ ? parallel::DoNotFold(ranks_.world_size())
+                : ClassesOf(ranks_, *cluster_, gpus_, step_.perturbations, scenario_.seed, apart_);
     return {};
   }
 
@@ -150,13 +151,13 @@ class StepCompiler {
     if (scenario_.overlap.point_to_point == program::PointToPoint::kPostedAhead) {
       const std::string overtaking = program::OvertakingMessage(step_.schedule);
       if (!overtaking.empty()) {
-        return CannotRunError(
+        return Error(
             fmt::format(
                 "deadlock under overlap.p2p: posted-ahead, which takes a peer's messages in the "
                 "order "
                 "in which they are sent: {}; eager sends (overlap.p2p: eager) run the order",
                 overtaking),
-            scenario_.schedule.place);
+            scenario_.schedule.place, ProblemKind::kCannotRun);
       }
     }
     blocking_calls_ = std::move(*calls);
@@ -186,6 +187,7 @@ class StepCompiler {
 
   const Scenario& scenario_;
   const bool unfold_;
+  const std::span<const RankId> apart_;
   model::ExecutionConfig execution_;  // with the slices of the schedule
   parallel::RankLayout ranks_;
   compute::KernelCostModel kernels_;
@@ -271,11 +273,12 @@ std::vector<model::Piece> PiecesOf(const schedules::PipelineSchedule& schedule,
   return pieces;
 }
 
-Result<CompiledStep> CompileStep(const Scenario& scenario, bool unfold) {
+Result<CompiledStep> CompileStep(const Scenario& scenario, bool unfold,
+                                 std::span<const RankId> apart) {
   if (Diagnostics problems = CheckChunks(scenario); !problems.empty()) {
     return tl::unexpected<Diagnostics>(std::move(problems));
   }
-  StepCompiler compiler(scenario, unfold);
+  StepCompiler compiler(scenario, unfold, apart);
   return compiler.BuildSchedule()
       .and_then([&] { return compiler.DealLayers(); })
       .and_then([&] { return compiler.PlaceRanks(); })

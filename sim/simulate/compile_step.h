@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "schedules/pipeline_schedule.h"
+#include "sim/base/ids.h"
 #include "sim/base/result.h"
 #include "sim/parallel/folding.h"
 #include "sim/program/layout.h"
@@ -33,7 +35,8 @@ struct CompiledStep {
                                                  std::int32_t rank);
 
 // Schedule, layout, cluster, rank classes, lowering, prices. `unfold`: every rank on its own
-// instead of one per class. Errors name what does not fit together.
-[[nodiscard]] Result<CompiledStep> CompileStep(const scenario::Scenario& scenario, bool unfold);
+// instead of one per class; `apart`: these ranks, at least. Errors name what does not fit together.
+[[nodiscard]] Result<CompiledStep> CompileStep(const scenario::Scenario& scenario, bool unfold,
+                                               std::span<const RankId> apart = {});
 
 }  // namespace quadrille::simulate

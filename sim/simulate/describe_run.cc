@@ -1,7 +1,8 @@
 #include "sim/simulate/describe_run.h"
 
-#include <utility>
+#include <string>
 
+#include "sim/scenario/quantity_text.h"
 #include "sim/scenario/scenario_hash.h"
 #include "sim/simulate/prediction_interval.h"
 
@@ -38,15 +39,20 @@ report::RunDescription DescribeRun(const scenario::Scenario& scenario) {
   run.collective_constants = scenario.collectives.sources;
   const PredictionInterval interval = IntervalOf(StratumOf(scenario));
   run.spread = {interval.low, interval.high, interval.rows, interval.basis};
+  const auto described = [](const std::string& key, const std::string& text) {
+    return report::DescribedValue{key, text, scenario::CanonicalQuantity(text)};
+  };
   for (const scenario::WrittenKey& written : scenario.written) {
-    (written.own ? run.values : run.implied).emplace_back(written.key, written.value);
+    (written.own ? run.values : run.implied).push_back(described(written.key, written.value));
   }
   for (const scenario::Assumption& assumption : scenario.assumptions) {
     run.chosen.push_back({assumption.key, assumption.value, assumption.reason});
-    run.implied.emplace_back(assumption.key, assumption.value);
+    run.implied.push_back(described(assumption.key, assumption.value));
   }
   // What was derived, where it goes by the name of its key ("parallel.data").
-  for (auto& value : scenario::ValuesOf(scenario)) run.implied.push_back(std::move(value));
+  for (const auto& [key, text] : scenario::ValuesOf(scenario)) {
+    run.implied.push_back(described(key, text));
+  }
   for (const Diagnostic& warning : scenario.warnings) run.warnings.push_back(ToString(warning));
   return run;
 }

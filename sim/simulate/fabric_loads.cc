@@ -30,7 +30,6 @@
 namespace quadrille::simulate {
 namespace {
 
-using program::LaneKind;
 using topology::GpuId;
 using topology::LinkId;
 using topology::LinkKind;
@@ -66,13 +65,6 @@ std::set<std::uint32_t> StatesOf(const std::vector<runtime::Window>& windows) {
 }
 
 // ---- what groups send ----
-
-bool IsSend(LaneKind kind) {
-  return kind == LaneKind::kSendForward || kind == LaneKind::kSendBackward;
-}
-bool IsReceive(LaneKind kind) {
-  return kind == LaneKind::kReceiveForward || kind == LaneKind::kReceiveBackward;
-}
 
 // The collective that a lane carries first; lanes carry transfers of one pattern.
 const model::CollectiveShape* FirstShape(const program::Program& program,
@@ -296,10 +288,10 @@ tl::unexpected<Diagnostics> Partitioned(const FabricRequest& request, std::uint3
   const auto name = [&](GpuId gpu) {
     return request.cluster.NameOf(topology::VertexId(gpu.value()));
   };
-  return CannotRunError(fmt::format("perturbations: with these links lost the fabric is "
-                                    "partitioned: no way from {} to {}",
-                                    name(cut.first), name(cut.second)),
-                        std::move(place));
+  return Error(fmt::format("perturbations: with these links lost the fabric is "
+                           "partitioned: no way from {} to {}",
+                           name(cut.first), name(cut.second)),
+               std::move(place), ProblemKind::kCannotRun);
 }
 
 // Whether some group loads a link, by number, in some state of the fabric or when it is intact.

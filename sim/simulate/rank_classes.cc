@@ -9,13 +9,17 @@ namespace quadrille::simulate {
 parallel::RankClasses ClassesOf(const parallel::RankLayout& ranks, const topology::Cluster& cluster,
                                 const std::vector<topology::GpuId>& gpus,
                                 std::span<const runtime::Perturbation> perturbations,
-                                std::uint64_t seed) {
+                                std::uint64_t seed, std::span<const RankId> apart) {
   std::vector<parallel::ProcessGroups> partitions = program::FoldingPartitions(ranks);
   std::vector<std::uint64_t> colours;
   for (std::int32_t r = 0; r < ranks.world_size(); ++r) {
     const RankId rank(r);
     colours.push_back(
         Hash(runtime::ColourOf(rank, perturbations, seed), ranks.CoordinatesOf(rank).pipeline));
+  }
+  for (RankId rank : apart) {
+    if (rank.index() < colours.size())
+      colours[rank.index()] = Hash(colours[rank.index()], rank.value());
   }
   // Groups that lie differently cost differently, so where a rank's groups lie is part of its
   // colour.

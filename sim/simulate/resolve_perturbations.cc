@@ -59,7 +59,7 @@ class Resolver {
   template <typename... Values>
   void ReportCut(std::string_view key, fmt::format_string<Values...> format, Values&&... values) {
     Report(key, format, std::forward<Values>(values)...);
-    found_.back().cannot_run = true;
+    found_.back().kind = ProblemKind::kCannotRun;
   }
 
   // A fault of the perturbation under way.

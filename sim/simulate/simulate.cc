@@ -54,7 +54,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
     // Without faults it is the order that never ends.
     if (!scenario.perturbations.empty()) return tl::unexpected<Diagnostics>(result.error());
     for (Diagnostic& problem : result.error()) {
-      if (problem.cannot_run) problem.position = scenario.schedule.place;
+      if (problem.kind == ProblemKind::kCannotRun) problem.position = scenario.schedule.place;
     }
     return tl::unexpected<Diagnostics>(std::move(result.error()));
   }
@@ -67,6 +67,8 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
     simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);
     result->times = {};
   }
+  WarnOfHiddenJitter(compiled.program, compiled.machine, run, simulation.report.step_time,
+                     &compiled.warnings);
   WarnOfLateWindows(scenario, simulation.report.step_time, &compiled.warnings);
   simulation.compiled = std::move(compiled);
   simulation.result = std::move(*result);
@@ -74,7 +76,7 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
 }
 
 Result<Simulation> Simulate(const Scenario& scenario, const SimulateOptions& options) {
-  Result<CompiledStep> compiled = CompileStep(scenario, options.unfold);
+  Result<CompiledStep> compiled = CompileStep(scenario, options.unfold, options.record_ranks);
   if (!compiled) return tl::unexpected<Diagnostics>(compiled.error());
   return Run(scenario, std::move(*compiled), options);
 }

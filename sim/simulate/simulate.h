@@ -18,7 +18,7 @@ struct SimulateOptions {
   bool unfold = false;  // every rank on its own instead of one per class
   std::uint64_t shuffle_ties = 0;
   // Which simulated ranks' operations `sink` receives: one per pipeline stage when `record_stages`,
-  // else `record_ranks` (global ranks; each is mapped to the simulated rank that stands for it).
+  // else `record_ranks` (global ranks, each of which is simulated apart from its class).
   bool record_stages = false;
   std::vector<RankId> record_ranks;
   program::RecordSink* sink = nullptr;

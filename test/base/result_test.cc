@@ -37,14 +37,16 @@ TEST(Diagnostics, PrintOnePerLineInOrder) {
   EXPECT_EQ(ToString(Diagnostics{}), "");
 }
 
-TEST(Result, CannotRunIsSaidOfProblemsThatAllSaySo) {
-  EXPECT_FALSE(CannotRun({}));
+TEST(Result, ProblemsAreOfAKindWhenAllOfThemAre) {
+  EXPECT_FALSE(AllAre(ProblemKind::kCannotRun, {}));
   const Diagnostic wrong{{}, "unknown key"};
-  const Diagnostic deadlock{{}, "deadlock", true};
-  EXPECT_FALSE(CannotRun({wrong}));
-  EXPECT_TRUE(CannotRun({deadlock, deadlock}));
-  EXPECT_FALSE(CannotRun({deadlock, wrong})) << "wrong input is to be mended first";
-  EXPECT_TRUE(CannotRun(CannotRunError("partitioned").value()));
+  const Diagnostic deadlock{{}, "deadlock", ProblemKind::kCannotRun};
+  EXPECT_FALSE(AllAre(ProblemKind::kCannotRun, {wrong}));
+  EXPECT_TRUE(AllAre(ProblemKind::kCannotRun, {deadlock, deadlock}));
+  EXPECT_FALSE(AllAre(ProblemKind::kCannotRun, {deadlock, wrong}))
+      << "wrong input is to be mended first";
+  EXPECT_TRUE(
+      AllAre(ProblemKind::kCannotRun, Error("partitioned", {}, ProblemKind::kCannotRun).value()));
 }
 
 }  // namespace

@@ -61,17 +61,34 @@ TEST(ComparisonTest, TradesAreAgainstTheFastestThatFits) {
             "microbatch");
 }
 
+// Values that say what they are.
+std::vector<DescribedValue> Values(
+    std::initializer_list<std::pair<std::string, std::string>> written) {
+  std::vector<DescribedValue> values;
+  for (const auto& [key, text] : written) values.push_back({key, text, text});
+  return values;
+}
+
 TEST(ComparisonTest, OnlyKeysThatDifferAreListedEachOnce) {
   Comparison comparison = Sample();
   comparison.runs.resize(2);
-  comparison.runs[0].run.values = {
-      {"parallel.tensor", "8"},          {"host.launch", "5 us"}, {"model", "a"},
-      {"optimizer.distributed", "true"}, {"seed", "1"},           {"name", std::string(100, 'x')}};
-  comparison.runs[0].run.implied = {{"model.layers", "8"}};
-  comparison.runs[1].run.values = {{"parallel.tensor", "4"}, {"model", "a"}, {"seed", "1"},
-                                   {"model.layers", "6"},    {"mine", "7"},  {"name", ""}};
-  comparison.runs[1].run.implied = {
-      {"host.launch", "0 us"}, {"optimizer.distributed", "true"}, {"host.launch", "derived"}};
+  comparison.runs[0].run.values = Values({{"parallel.tensor", "8"},
+                                          {"host.launch", "5 us"},
+                                          {"model", "a"},
+                                          {"optimizer.distributed", "true"},
+                                          {"seed", "1"},
+                                          {"name", std::string(100, 'x')}});
+  comparison.runs[0].run.values.push_back({"cluster.nic.bandwidth", "400 Gb/s", "5e10 B/s"});
+  comparison.runs[0].run.implied = Values({{"model.layers", "8"}});
+  comparison.runs[1].run.values = Values({{"parallel.tensor", "4"},
+                                          {"model", "a"},
+                                          {"seed", "1"},
+                                          {"model.layers", "6"},
+                                          {"mine", "7"},
+                                          {"name", ""}});
+  comparison.runs[1].run.values.push_back({"cluster.nic.bandwidth", "50 GB/s", "5e10 B/s"});
+  comparison.runs[1].run.implied = Values(
+      {{"host.launch", "0 us"}, {"optimizer.distributed", "true"}, {"host.launch", "derived"}});
   const std::vector<DifferingKey> keys = DifferingKeys(comparison);
   std::vector<std::string> names;
   for (const DifferingKey& key : keys) names.push_back(key.key);

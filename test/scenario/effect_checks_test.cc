@@ -54,6 +54,18 @@ TEST(NoEffect, ModulesThatTheModelLacksCannotBeRecomputed) {
   EXPECT_EQ(text.find("'mlp'"), std::string::npos) << text;
 }
 
+TEST(NoEffect, OptionsOfNormsNeedTheNormsThatHaveThem) {
+  EXPECT_EQ(WarningsWith({"model.normalization=rmsnorm", "model.norm_bias=false"}),
+            "command line: model.norm_bias: 'false' has no effect: RMSNorm has no bias, LayerNorm "
+            "has one that can be left out");
+  EXPECT_NE(WarningsWith({"model.normalization=rmsnorm", "model.norm_bias=true"}), "");
+  EXPECT_EQ(WarningsWith({"model.normalization=layernorm", "model.norm_bias=false"}), "");
+  EXPECT_EQ(WarningsWith({"model.normalization=rmsnorm"}), "");
+  EXPECT_EQ(WarningsWith({"model.qk_norm_weights=false"}),
+            "command line: model.qk_norm_weights: 'false' has no effect: the model has no qk_norm");
+  EXPECT_EQ(WarningsWith({"model.qk_norm_weights=false", "model.qk_norm=true"}), "");
+}
+
 TEST(NoEffect, NothingStandsInForAGradientThatIsThere) {
   EXPECT_EQ(WarningsWith({"kernels.gradient_placeholders=true"}), "");
   EXPECT_NE(WarningsWith({"kernels.gradient_placeholders=true", "kernels.fusions=none"})

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace quadrille::scenario {
 namespace {
 
@@ -45,6 +48,39 @@ TEST(QuantityText, FlopRatesAndRatiosAndCounts) {
   EXPECT_EQ(ParseTokens("15.6T")->value(), 15'600'000'000'000);
   EXPECT_EQ(ParseParameters("40M")->value(), 40'000'000);
   EXPECT_EQ(ParseParameters("1234")->value(), 1'234);
+}
+
+TEST(QuantityText, TextsThatSayTheSameAreOneAndOthersAreNot) {
+  const std::vector<std::vector<std::string>> same = {
+      {"400 Gb/s", "50 GB/s", "50e9 B/s", "50000 MB/s"},
+      {"0.7 us", "700 ns", "700000ps"},
+      {"54 d", "1296 h"},
+      {"1 h", "60 min", "3600 s"},
+      {"95 %", "0.95"},
+      {"15.6T", "15600000000000"},
+      {"2B", "2000000000", "2e9"},
+      {"2 B"},
+      {"1 GiB", "1024 MiB", "1073741824 B"},
+      {"[400 Gb/s, 1 TB/s]", "[50 GB/s, 1000 GB/s]"},
+      {"989 TFLOP/s", "0.989 PFLOP/s"},
+      {"-2.5 us", "-2500 ns"},
+      {"18446744073709551615"},
+      {"18446744073709551614"},
+      {"7b-chat"},
+      {"bf16"},
+      {""},
+      {"[]"}};
+  for (const auto& texts : same) {
+    for (const auto& others : same) {
+      for (const std::string& a : texts) {
+        for (const std::string& b : others) {
+          EXPECT_EQ(CanonicalQuantity(a) == CanonicalQuantity(b), &texts == &others)
+              << a << " " << b;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(CanonicalQuantity("7b-chat"), "7b-chat");
 }
 
 TEST(QuantityText, AMissingUnitIsAnErrorThatListsTheAcceptedOnes) {

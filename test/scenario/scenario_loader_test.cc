@@ -258,6 +258,24 @@ TEST(Warnings, TensorParallelismBeyondTheNvlinkDomainIsLegalButSaid) {
             "parallel collectives cross the network");
 }
 
+TEST(Warnings, WhatMegatronRefusesOrTurnsOffIsSimulatedAndSaid) {
+  const auto warnings = [](std::vector<std::string> overrides) {
+    return ToString(LoadWith(std::move(overrides)).warnings);
+  };
+  EXPECT_NE(warnings({"overlap.p2p=true"}).find("Megatron turns it off without virtual stages"),
+            std::string::npos);
+  EXPECT_EQ(warnings({"overlap.p2p=posted-ahead"}), "");
+  EXPECT_EQ(warnings({"overlap.p2p=true", "schedule.name=gpipe"}), "");
+  const std::string combined =
+      warnings({"schedule.name=combined", "parallel.virtual_stages=2", "training.recompute=full"});
+  EXPECT_NE(combined.find("schedule.name: Megatron refuses combined without expert parallelism"),
+            std::string::npos)
+      << combined;
+  EXPECT_NE(combined.find("training.recompute: Megatron refuses full under schedule combined"),
+            std::string::npos)
+      << combined;
+}
+
 TEST(OrderFile, IsReadCheckedAndKept) {
   const std::string file = testing::TempDir() + "two-ranks-" + std::to_string(getpid()) + ".order";
   std::ofstream(file) << "# schedule=mine P=2 M=1 v=1 placement=loop\nF0.0 B0.0\nF0.0 B0.0\n";
@@ -405,6 +423,7 @@ TEST(Hash, ChangesWithEveryKeyThatMatters) {
       {"training.precision=fp16"},
       {"training.recompute=full"},
       {"training.recompute=[mlp]"},
+      {"training.recompute=[mlp_act]"},
       {"training.dropout=0.1"},
       {"layout.first_stage_layers=3"},
       {"kernels.attention=unfused"},
@@ -448,6 +467,8 @@ TEST(Hash, ValuesAreNamedLikeTheirKeys) {
   ASSERT_EQ(before.size(), after.size());
   EXPECT_EQ(after.at("host.launch"), "4500000ps");
   EXPECT_EQ(after.at("overlap.p2p"), "eager");
+  EXPECT_EQ(after.at("cluster.nic.nic_bandwidth"), "25000000000 B/s");
+  EXPECT_EQ(after.at("model.normalization"), "rmsnorm");
   EXPECT_EQ(after.at("network.fidelity"), "flow");
   EXPECT_EQ(after.at("execution.dropout"), "0.1");
   EXPECT_NE(after.at("execution.fusions.rope"), before.at("execution.fusions.rope"));

@@ -28,7 +28,7 @@ TEST(CallByCall, GPipeWithoutLatencyLastsAsLongAsWithEagerSends) {
 TEST(CallByCall, NeighboursThatSendToEachOtherAreNamedWithWhatTheySend) {
   const auto plain = EvaluateCallByCall(Build("1f1b", Request(2, 2)), Costs(1, 1, 1));
   ASSERT_FALSE(plain);
-  EXPECT_TRUE(CannotRun(plain.error()));
+  EXPECT_TRUE(AllAre(ProblemKind::kCannotRun, plain.error()));
   EXPECT_EQ(ToString(plain.error()),
             "deadlock with one blocking call per message: rank 0 sends the output of F1.0 to rank "
             "1, which sends the output of B0.0 to rank 0");
@@ -56,7 +56,7 @@ TEST(CallByCall, EveryScheduleRunsNoFasterThanEagerlyOrIsADiagnosedDeadlock) {
         EXPECT_GE(*calls, EvaluateSchedule(*schedule, costs)->makespan) << entry.name;
         if (p > 1) run.insert(entry.name);
       } else {
-        EXPECT_TRUE(CannotRun(calls.error())) << entry.name;
+        EXPECT_TRUE(AllAre(ProblemKind::kCannotRun, calls.error())) << entry.name;
         stuck.insert(entry.name);
       }
     }
@@ -77,7 +77,7 @@ TEST(CallByCall, RefusesCostsThatAreNegativeOrEndless) {
   endless.forward = kUnending;
   const auto result = EvaluateCallByCall(gpipe, endless);
   ASSERT_FALSE(result);
-  EXPECT_FALSE(CannotRun(result.error()));
+  EXPECT_FALSE(AllAre(ProblemKind::kCannotRun, result.error()));
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(Variant, OfBlockingSendsRunsOrIsADiagnosedDeadlock) {
     }
     const std::string text = ToString(simulation.error());
     if (spec.name != "combined") {
-      EXPECT_TRUE(CannotRun(simulation.error())) << text;
+      EXPECT_TRUE(AllAre(ProblemKind::kCannotRun, simulation.error())) << text;
       EXPECT_NE(text.find("deadlock with one blocking call per message: rank "), std::string::npos)
           << text;
     }

@@ -149,11 +149,16 @@ TEST(Simulate, RecordingTakesOneRankPerStageOrTheRanksAskedFor) {
   EXPECT_EQ(stages.by_rank.size(), 8u);
   Counter one;
   options.record_stages = false;
-  // Ranks 3 and 5 are of one class, and a rank that does not exist is passed over.
+  // Ranks 3 and 5 are of one class and each is simulated when asked for; a rank that does not exist
+  // is passed over.
   options.record_ranks = {RankId(3), RankId(5), RankId(100'000)};
   options.sink = &one;
-  (void)MustSimulate(scenario, options);
-  EXPECT_EQ(one.by_rank.size(), 1u);
+  const Simulation apart = MustSimulate(scenario, options);
+  EXPECT_EQ(one.by_rank.size(), 2u);
+  for (const auto& [simulated, count] : one.by_rank) {
+    EXPECT_EQ(apart.compiled.program.ranks[simulated].multiplicity, 1);
+    EXPECT_EQ(count, one.by_rank.begin()->second);
+  }
 }
 
 TEST(Simulate, WhatDoesNotFitTogetherIsAnError) {

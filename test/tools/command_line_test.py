@@ -75,6 +75,12 @@ class Statuses(unittest.TestCase):
         self.exits(0, "replay", *large)
         self.exits(1, "replay", *large, "--strict")
 
+    def test_goodput_of_a_run_without_reliability_says_what_it_assumes(self):
+        ran = self.exits(0, "goodput", *SMALL, "--runs", "2")
+        self.assertIn("warning: the run has no reliability section; assumed is --set 'reliability=",
+                      ran.stderr)
+        self.assertIn("2 runs of 54 d", ran.stdout)
+
     def test_a_full_disk_is_3(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.assertEqual(quadrille("schedules", stdout=full).returncode, 3)

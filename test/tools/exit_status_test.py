@@ -84,6 +84,11 @@ class ExitStatusTest(unittest.TestCase):
             self.expect(3, "import", "megatron", path)
         for path in (self.directory, self.directory / "missing.txt"):
             self.expect(3, "schedules", "check", path)
+        for key in ("schedule.order_file", "model.huggingface", "kernels.gemm_table"):
+            self.expect(3, "replay", run, "--set", f"{key}={self.directory}/missing.json")
+        self.expect(3, "replay", run, "--set", f"include={self.directory}/missing.yaml")
+        self.expect(2, "replay", run, "--set", f"kernels.gemm_table={self.directory}/missing.csv",
+                    "--set", "training.precision=bf17")
         self.expect(3, "replay", run, "--json", self.directory / "missing" / "report.json")
         self.expect(3, "schedules", "draw", "1f1b", "--pp", 2, "--microbatches", 2,
                     "--output", self.directory)
