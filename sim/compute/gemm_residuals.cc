@@ -5,13 +5,13 @@
 // there are 256 tiles of 128 x 128). With u, v, w the distances of log2(m n), log2(m / n) and
 // log2(k):
 //
-//   covariance = 1 / (1 + (u^2 + (0.7 v)^2 + w^2 + l) / 2)
-//              + 1 / (1 + ((16 u)^2 + (0.5 v)^2 + (0.7 w)^2 + l) / 2)
+//   covariance = 1 / (1 + (u^2 + (0.7 v)^2 + w^2) / 2)
+//              + 1 / (1 + ((16 u)^2 + (0.5 v)^2 + (0.7 w)^2) / 2)
 //
-// l: 4 between two layouts. Between the tables of two GPUs it is 0.7 of that. A single measurement
-// adds a variance of 1: half of what residuals vary by, which is what two libraries on one GPU
-// differ by. In these units the prior is a residual of zero, so that the correction fades with the
-// covariance.
+// and 0.7 of that between the tables of two GPUs. Layouts and formats are apart. A single
+// measurement adds a variance of 1: half of what residuals vary by, which is what two libraries on
+// one GPU differ by. In these units the prior is a residual of zero, so that the correction fades
+// with the covariance.
 //
 // Ratios are averaged as sinh(log r) = (r - 1/r) / 2, symmetric between too fast and too slow as a
 // logarithm is, and near it below a factor of 1.5; back by r = d + sqrt(1 + d^2).
@@ -19,11 +19,10 @@
 // Invariants
 //   1. No libm transcendental; equal rows in equal order give the same double on every machine.
 //   2. Both terms are positive definite (rational quadratic), so is their sum, and a factor of 0.7
-//   between tables keeps it; with
-//      the variance of a measurement on the diagonal no pivot falls below 1 / count.
-//   3. Only the kNeighbours rows of largest covariance take part: on all tables that changes the
-//   error by less than 0.3 % of
-//      itself, and a query costs microseconds.
+//      between tables keeps it. With the variance of a measurement on the diagonal no pivot falls
+//      below 1 / count.
+//   3. Only the kNeighbours rows of largest covariance take part. On all tables that changes the
+//      error by less than 0.3 % of itself, and a query costs microseconds.
 #include "sim/compute/gemm_residuals.h"
 
 #include <algorithm>
@@ -44,7 +43,6 @@ namespace {
 
 constexpr std::size_t kNeighbours = 24;
 constexpr double kBetweenTables = 0.7;
-constexpr double kBetweenLayouts = 4.0;
 constexpr double kVarianceOfAMeasurement = 1.0;
 
 double Square(double x) { return x * x; }
@@ -143,9 +141,8 @@ double GemmResiduals::Covariance(const Row& a, const Row& b) {
   const double u = Square(a.outputs - b.outputs);
   const double v = Square(a.aspect - b.aspect);
   const double w = Square(a.inner - b.inner);
-  const double layouts = a.layout == b.layout ? 0.0 : kBetweenLayouts;
-  const double sizes = u + Square(0.7) * v + w + layouts;
-  const double tiles = Square(16.0) * u + Square(0.5) * v + Square(0.7) * w + layouts;
+  const double sizes = u + Square(0.7) * v + w;
+  const double tiles = Square(16.0) * u + Square(0.5) * v + Square(0.7) * w;
   const double both = 1.0 / (1.0 + sizes / 2.0) + 1.0 / (1.0 + tiles / 2.0);
   return a.table == b.table ? both : kBetweenTables * both;
 }
@@ -195,7 +192,7 @@ double GemmResiduals::Deviation(const Row& at, LeaveOut leave_out) const {
   std::vector<std::pair<double, const Row*>> near;
   near.reserve(rows_.size());
   for (const Row& row : rows_) {
-    if (row.format != at.format || is_left_out(row)) continue;
+    if (row.format != at.format || row.layout != at.layout || is_left_out(row)) continue;
     near.emplace_back(Covariance(row, at), &row);
   }
   const std::size_t used = std::min(kNeighbours, near.size());

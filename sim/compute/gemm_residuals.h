@@ -39,7 +39,7 @@ struct GemmResidual {
 // Which rows of a shape itself its correction does without.
 enum class LeaveOut : std::uint8_t {
   kNothing,
-  kOwn,        // of this GPU's own table, in every layout: the shape is known from other GPUs alone
+  kOwn,        // of this GPU's own table: the shape is known from other GPUs alone
   kEverybody,  // of every table: nobody has measured the shape
 };
 
@@ -49,8 +49,9 @@ class GemmResiduals {
   // REQUIRES: positive sizes and ratios; CHECKed.
   explicit GemmResiduals(const std::vector<GemmResidual>& rows);
 
-  // What the formula's time of this shape is to be multiplied by: 1 without rows of the format, and
-  // tending to 1 far from all of them. A group of GEMMs counts as one with all their rows.
+  // What the formula's time of this shape is to be multiplied by: 1 without rows of the format and
+  // layout, and tending to 1 far from all of them. A group of GEMMs counts as one with all their
+  // rows.
   [[nodiscard]] double Factor(const model::GemmShape& shape, GemmFormat format,
                               LeaveOut leave_out = LeaveOut::kNothing) const;
 

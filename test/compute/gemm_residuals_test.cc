@@ -78,9 +78,9 @@ TEST(GemmResiduals, OutputsOfOneSizeErrAlikeWhateverTheirAspect) {
 }
 
 TEST(GemmResiduals, LeavingAShapeOutLeavesAllOfItsRowsOut) {
-  std::vector<GemmResidual> rows = {Row(2048, 4096, 4096, 1.1), Row(4096, 4096, 4096, 1.1),
-                                    Row(4096, 4096, 4096, 1.1), Row(4096, 4096, 4096, 1.1, 1)};
-  rows[2].layout = GemmLayout::kNT;
+  const std::vector<GemmResidual> rows = {Row(2048, 4096, 4096, 1.1), Row(4096, 4096, 4096, 1.1),
+                                          Row(4096, 4096, 4096, 1.2),
+                                          Row(4096, 4096, 4096, 1.1, 1)};
   const auto factor = [](const std::vector<GemmResidual>& of, LeaveOut leave_out) {
     return GemmResiduals(of).Factor(Shape(4096, 4096, 4096), GemmFormat::k16Bit, leave_out);
   };
@@ -106,15 +106,14 @@ TEST(GemmResiduals, HoldAShapeOfTheGpusOwnTableInAnyLayout) {
   EXPECT_FALSE(residuals.Holds(Shape(2048, 2048, 2048), GemmFormat::k16Bit));
 }
 
-TEST(GemmResiduals, KeepFormatsApartAndLetLayoutsAndOtherGpusCountForLess) {
+TEST(GemmResiduals, KeepFormatsAndLayoutsApartAndLetOtherGpusCountForLess) {
   const model::GemmShape shape = Shape(4096, 4096, 4096);
   model::GemmShape gradient = shape;
   gradient.layout = GemmLayout::kNT;
   const std::vector<GemmResidual> own = {Row(4096, 4096, 4096, 1.5)};
   const std::vector<GemmResidual> other = {Row(4096, 4096, 4096, 1.5, 1)};
   EXPECT_EQ(GemmResiduals(own).Factor(shape, GemmFormat::kFp8), 1.0);
-  EXPECT_GT(FactorAt(own, shape), FactorAt(own, gradient));
-  EXPECT_GT(FactorAt(own, gradient), 1.0);
+  EXPECT_EQ(FactorAt(own, gradient), 1.0);
   EXPECT_GT(FactorAt(own, shape), FactorAt(other, shape));
   EXPECT_GT(FactorAt(other, shape), 1.0);
 }
