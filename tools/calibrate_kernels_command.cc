@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -98,10 +99,18 @@ std::string ReportText(const KernelCalibrationReport& report) {
   return constants.Render(OutputStyle()) + "\n" + errors.Render(OutputStyle());
 }
 
-// Reads the files and leaves what the options want. Nothing, with the problem printed and `status`
-// set, on failure.
+std::string SkippedText(const std::map<std::string, int>& skipped) {
+  std::string text = skipped.empty() ? "" : "\nNot used:\n";
+  for (const auto& [reason, rows] : skipped) text += fmt::format("{:>6} {}\n", rows, reason);
+  return text;
+}
+
+// Reads the files and leaves what the options want; `skipped` says why of rows that nothing can be
+// made of, and how many. Nothing, with the problem printed and `status` set, on failure.
 std::optional<std::vector<MeasuredKernel>> ReadFiles(const KernelArguments& arguments,
-                                                     HardwareLibrary& library, int& status) {
+                                                     HardwareLibrary& library,
+                                                     std::map<std::string, int>* skipped,
+                                                     int& status) {
   std::vector<MeasuredKernel> kernels;
   std::size_t named = 0;
   for (const std::string& file : arguments.files) {
@@ -116,6 +125,7 @@ std::optional<std::vector<MeasuredKernel>> ReadFiles(const KernelArguments& argu
     for (MeasuredKernel& kernel : *read) {
       if (!arguments.only.empty() && !StartsWithAny(kernel.group, arguments.only)) continue;
       ++named;
+      if (kernel.status != RowStatus::kOk) ++(*skipped)[kernel.reason];
       const bool wanted =
           kernel.status == RowStatus::kOk && !StartsWithAny(kernel.group, arguments.exclude) &&
           IsOfKind(kernel, arguments.constants) &&
@@ -149,7 +159,8 @@ int CalibrateFiles(KernelArguments arguments) {
   arguments.owners = std::move(*owners);
   HardwareLibrary library(LoadOptionsOf(arguments));
   int status = kDone;
-  const auto kernels = ReadFiles(arguments, library, status);
+  std::map<std::string, int> skipped;
+  const auto kernels = ReadFiles(arguments, library, &skipped, status);
   if (!kernels) return status;
   KernelCalibrationOptions options;
   options.freed.sustained_droop = Contains(arguments.freed, "sustained_droop");
@@ -177,7 +188,7 @@ int CalibrateFiles(KernelArguments arguments) {
       return kFileTrouble;
     }
   }
-  return PrintOutput(ReportText(report));
+  return PrintOutput(ReportText(report) + SkippedText(skipped));
 }
 
 }  // namespace
