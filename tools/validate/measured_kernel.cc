@@ -104,9 +104,12 @@ void ReadGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareL
   if (hardware->gpu.name == kSimuMaxNode) row->group = fmt::format("{} {}", kSimuMaxNode, type);
   const compute::GpuEfficiency& efficiency = hardware->efficiency;
   GemmQuestion question;
-  if (type == "fp8" || type == "fp8_block" || type == "fp8_deepseek") {
+  // Groups lie one below the other at multiples of a tile's rows: their tiles are those of one
+  // product of all rows.
+  const bool block = type == "fp8_block" || type == "fp8_deepseek" || type == "fp8_block_grouped";
+  if (type == "fp8" || block) {
     question.operand = DataType::kFp8;
-    question.section = type == "fp8" ? GemmSection::kFp8 : GemmSection::kFp8Block;
+    question.section = block ? GemmSection::kFp8Block : GemmSection::kFp8;
   } else if (type == "nvfp4") {
     question.operand = DataType::kFp4;
     question.section = GemmSection::kFp4;
