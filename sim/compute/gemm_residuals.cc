@@ -165,7 +165,7 @@ void GemmResiduals::Append(const std::vector<GemmResidual>& rows) {
     rows_.back().count = 1.0;
   }
   const auto identity = [](const Row& row) {
-    return std::tuple(row.format, row.table, row.m, row.n, row.k, row.layout);
+    return std::tuple(row.format, row.layout, row.table, row.m, row.n, row.k);
   };
   std::stable_sort(rows_.begin(), rows_.end(),
                    [&](const Row& a, const Row& b) { return identity(a) < identity(b); });
@@ -189,11 +189,15 @@ double GemmResiduals::Deviation(const Row& at, LeaveOut leave_out) const {
     }
     return leave_out == LeaveOut::kEverybody || row.table == 0;
   };
+  const auto precedes = [](const Row& a, const Row& b) {
+    return std::pair(a.format, a.layout) < std::pair(b.format, b.layout);
+  };
+  const auto [begin, end] = std::equal_range(rows_.begin(), rows_.end(), at, precedes);
+  if (begin == end) return 0.0;
   std::vector<std::pair<double, const Row*>> near;
-  near.reserve(rows_.size());
-  for (const Row& row : rows_) {
-    if (row.format != at.format || row.layout != at.layout || is_left_out(row)) continue;
-    near.emplace_back(Covariance(row, at), &row);
+  near.reserve(static_cast<std::size_t>(end - begin));
+  for (auto row = begin; row != end; ++row) {
+    if (!is_left_out(*row)) near.emplace_back(Covariance(*row, at), &*row);
   }
   const std::size_t used = std::min(kNeighbours, near.size());
   const auto nearer = [](const auto& a, const auto& b) {

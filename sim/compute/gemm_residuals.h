@@ -86,7 +86,7 @@ class GemmResiduals {
   // The sinh of the logarithm of Factor().
   [[nodiscard]] double Deviation(const Row& at, LeaveOut leave_out) const;
 
-  std::vector<Row> rows_;
+  std::vector<Row> rows_;  // by format, layout, table and shape
 };
 
 // The rows of those formats whose correction holds on shapes left out, or nullptr when none does.
