@@ -1,5 +1,6 @@
 #include "tools/calibrate_command.h"
 
+#include "tools/calibrate_collectives_command.h"
 #include "tools/calibrate_kernels_command.h"
 #include "tools/calibrate_steps_command.h"
 
@@ -18,6 +19,10 @@ void AddCalibrateCommand(CLI::App& app, const std::string& executable, int& stat
   AddCalibrateKernels(*command->add_subcommand(
                           "kernels", "GPUs, to GEMMs, attention and memory-bound kernels alone"),
                       executable, status);
+  AddCalibrateCollectives(
+      *command->add_subcommand("collectives",
+                               "Clusters and tables of collective constants, to nccl-tests"),
+      executable, status);
 }
 
 }  // namespace quadrille::tools

@@ -16,29 +16,40 @@ void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
   std::vector<std::string> directories = load.scenario_path;
   directories.push_back(load.shipped_directory);
   for (const std::string& directory : directories) {
-    std::error_code error;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(fmt::format("{}/{}", directory, kind), error)) {
-      names->insert(scenario::Stem(entry.path().string()));
+    // The user's own directory need not be laid out as the shipped one is.
+    for (const std::string& place : {directory + "/" + kind, directory}) {
+      std::error_code error;
+      for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+        if (entry.path().extension() == ".yaml") {
+          names->insert(scenario::Stem(entry.path().string()));
+        }
+      }
     }
   }
+}
+
+void CheckName(const std::string& option, const std::string& what, const std::string& name,
+               const std::set<std::string>& known, Diagnostics* problems) {
+  if (known.contains(name)) return;
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const std::string_view nearest = Nearest(name, names);
+  problems->push_back(
+      {{option, 0, 0},
+       fmt::format("no {} is named '{}'{}", what, name,
+                   nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest))});
 }
 
 Result<std::vector<std::string>> WantedNames(const std::vector<std::string>& asked,
                                              const std::set<std::string>& known,
                                              const std::string& what) {
-  const std::vector<std::string_view> names(known.begin(), known.end());
   std::vector<std::string> wanted;
   Diagnostics problems;
   for (const std::string& name : asked) {
     const GpuName* gpu = FindGpu(name);
     wanted.push_back(gpu != nullptr ? std::string(gpu->description) : name);
-    if (known.contains(wanted.back())) continue;
-    const std::string_view nearest = Nearest(name, names);
-    problems.push_back(
-        {{"--of", 0, 0},
-         fmt::format("no {} is named '{}'{}", what, name,
-                     nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest))});
+    if (gpu == nullptr || !known.contains(wanted.back())) {
+      CheckName("--of", what, name, known, &problems);
+    }
   }
   if (!problems.empty()) return tl::unexpected(std::move(problems));
   return wanted;
@@ -54,8 +65,12 @@ std::vector<report::Column> ErrorColumns(const std::string& title) {
           {"bias", Align::kRight}};
 }
 
-void AddErrors(const std::string& name, const std::vector<double>& errors,
-               report::TextTable* table) {
+void AddErrors(const std::string& name, const std::vector<double>& errors, report::TextTable* table,
+               const char* otherwise) {
+  if (errors.empty()) {
+    table->AddRow({fmt::format("{}: {}", name, otherwise), "", "", "", "", ""});
+    return;
+  }
   const ErrorSummary s = Summarise(errors);
   table->AddRow({name, fmt::format("{}", s.rows), fmt::format("{:.1f} %", s.median * 100.0),
                  fmt::format("{:.1f} %", s.mean * 100.0), fmt::format("{:.1f} %", s.p90 * 100.0),

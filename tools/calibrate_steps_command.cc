@@ -72,19 +72,13 @@ std::string ReportText(const CalibrationReport& report) {
                       fmt::format("{:.3f} to {:.3f}", c.smallest, c.largest)});
   }
   report::TextTable errors(ErrorColumns("errors of the fit rows"));
-  const auto add = [&](const char* name, const std::vector<double>& values,
-                       const char* otherwise = "") {
-    if (values.empty()) {
-      errors.AddRow({fmt::format("{}: {}", name, otherwise), "", "", "", "", ""});
-      return;
-    }
-    AddErrors(name, values, &errors);
-  };
-  add("before", report.errors_before);
-  add("after", report.errors_after);
-  add("cross-validated", report.errors_cross_validated, "no folds, or one group of rows");
-  add("leave one source out", report.errors_without_source, "all rows are of one");
-  add("leave one generation out", report.errors_without_generation, "all rows are of one");
+  AddErrors("before", report.errors_before, &errors);
+  AddErrors("after", report.errors_after, &errors);
+  AddErrors("cross-validated", report.errors_cross_validated, &errors,
+            "no folds, or one group of rows");
+  AddErrors("leave one source out", report.errors_without_source, &errors, "all rows are of one");
+  AddErrors("leave one generation out", report.errors_without_generation, &errors,
+            "all rows are of one");
   return constants.Render(OutputStyle()) + "\n" + errors.Render(OutputStyle());
 }
 

@@ -34,6 +34,7 @@ namespace {
 struct ValidateArguments : RunArguments {
   std::string format = "table";
   std::vector<std::string> only;
+  std::string cluster;  // that collectives were measured on
   int threads = 0;
   bool newest = false;
 };
@@ -98,28 +99,34 @@ int ValidateStepsFile(const ValidateArguments& arguments) {
   return Judge(PrintOutput(text), summary.overall.errors.rows);
 }
 
-// What is measured alone: how a table of it is predicted, and what it is called.
-struct Isolated {
-  Result<std::vector<IsolatedRow>> (*validate)(const CsvTable&, const scenario::LoadOptions&);
-  const char* name;
-};
+// `what` was measured alone: "kernel".
+int PrintIsolated(const ValidateArguments& arguments, std::vector<IsolatedRow> rows,
+                  const std::string& what) {
+  std::erase_if(rows, [&](const IsolatedRow& row) { return !IsWanted(row.group, arguments); });
+  if (rows.empty() && !arguments.only.empty()) return NamesNoRow(arguments, "group");
+  const std::string text = arguments.format == "json"   ? RenderIsolatedJson(rows)
+                           : arguments.format == "csv"  ? RenderIsolatedCsv(rows)
+                           : arguments.format == "html" ? RenderIsolatedHtml(rows, what)
+                                                        : RenderIsolatedTable(rows, OutputStyle());
+  return Judge(PrintOutput(text), SummariseIsolated(rows).overall.rows);
+}
 
-int ValidateIsolatedFile(const ValidateArguments& arguments, const Isolated& isolated) {
+int ValidateKernelsFile(const ValidateArguments& arguments) {
   int status = kDone;
   const std::optional<CsvTable> table = ReadTable(arguments.file, status);
   if (!table) return status;
-  Result<std::vector<IsolatedRow>> rows = isolated.validate(*table, LoadOptionsOf(arguments));
-  if (!rows) {
-    PrintProblems(rows.error());
-    return kWrongInput;
-  }
-  std::erase_if(*rows, [&](const IsolatedRow& row) { return !IsWanted(row.group, arguments); });
-  if (rows->empty() && !arguments.only.empty()) return NamesNoRow(arguments, "group");
-  const std::string text = arguments.format == "json"   ? RenderIsolatedJson(*rows)
-                           : arguments.format == "csv"  ? RenderIsolatedCsv(*rows)
-                           : arguments.format == "html" ? RenderIsolatedHtml(*rows, isolated.name)
-                                                        : RenderIsolatedTable(*rows, OutputStyle());
-  return Judge(PrintOutput(text), SummariseIsolated(*rows).overall.rows);
+  Result<std::vector<IsolatedRow>> rows = ValidateKernels(*table, LoadOptionsOf(arguments));
+  if (rows) return PrintIsolated(arguments, std::move(*rows), "kernel");
+  PrintProblems(rows.error());
+  return kWrongInput;
+}
+
+int ValidateCollectivesFile(const ValidateArguments& arguments) {
+  int status = kDone;
+  const auto rows = ReadMeasuredCollectives(arguments.file, arguments.cluster, status);
+  if (!rows) return status;
+  return PrintIsolated(arguments, ValidateCollectives(*rows, LoadOptionsOf(arguments)),
+                       "collective");
 }
 
 // `begins` is what the names that --only takes are: "id".
@@ -159,15 +166,15 @@ void AddValidateCommand(CLI::App& app, const std::string& executable, int& statu
   CLI::App* kernels = command->add_subcommand(
       "kernels", "Kernels measured alone: GEMMs, attention or memory-bound kernels");
   AddCommon(*kernels, *arguments, "group");
-  kernels->callback([arguments, &status] {
-    status = ValidateIsolatedFile(*arguments, {&ValidateKernels, "kernel"});
-  });
-  CLI::App* collectives =
-      command->add_subcommand("collectives", "Collectives measured alone, as by nccl-tests");
+  kernels->callback([arguments, &status] { status = ValidateKernelsFile(*arguments); });
+  CLI::App* collectives = command->add_subcommand(
+      "collectives", "Collectives measured alone: a table, or what nccl-tests printed");
   AddCommon(*collectives, *arguments, "group");
-  collectives->callback([arguments, &status] {
-    status = ValidateIsolatedFile(*arguments, {&ValidateCollectives, "collective"});
-  });
+  collectives
+      ->add_option("--cluster", arguments->cluster,
+                   "Cluster that was measured, where rows name none (else told by their system)")
+      ->type_name("NAME");
+  collectives->callback([arguments, &status] { status = ValidateCollectivesFile(*arguments); });
 }
 
 }  // namespace quadrille::tools

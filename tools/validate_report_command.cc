@@ -109,10 +109,8 @@ int ValidateIsolated(const ReportArguments& arguments, const scenario::LoadOptio
     page->kernels.push_back({scenario::Stem(file), std::move(*rows)});
   }
   if (arguments.collectives.empty()) return status;
-  const std::optional<CsvTable> table = ReadTable(arguments.collectives, status);
-  if (!table) return status;
-  auto rows = Value(ValidateCollectives(*table, load), status);
-  if (rows) page->collectives = std::move(*rows);
+  const auto measured = ReadMeasuredCollectives(arguments.collectives, "", status);
+  if (measured) page->collectives = ValidateCollectives(*measured, load);
   return status;
 }
 

@@ -29,16 +29,29 @@ struct Footprint {
   double memory_bytes_per_wire_byte = 2.0;  // 2 for copies, 3 for reductions
 };
 
+// Which of NCCL's algorithms carry out an all-reduce (NCCL_ALGO).
+enum class AllReduceAlgorithm : std::uint8_t {
+  kFastest,  // as NCCL's tuner would choose: by time
+  kRing,     // NCCL_ALGO=Ring, or no NVLS: nothing is reduced in the switch, nor along trees
+  kTree,     // across nodes a (NVLS) tree, also where a ring would be faster
+};
+
+// Which of NCCL's algorithms carry out all-gathers and reduce-scatters with one GPU per node.
+enum class GatherAlgorithm : std::uint8_t { kRing, kPat, kFastest };
+
 struct CollectiveConstants {
   std::string name;
+  AllReduceAlgorithm all_reduce_algorithm = AllReduceAlgorithm::kFastest;
+  GatherAlgorithm gather_algorithm = GatherAlgorithm::kRing;
   // Within one NVLink domain of the calibrated size.
   Law nvlink_all_reduce;
   Law nvlink_all_gather;
   Law nvlink_reduce_scatter;
   Law nvlink_all_to_all;
   Law nvlink_send_receive;
-  Bytes ramp_ends_at;                 // X from which no ramp grows any more; zero: never
-  std::int32_t calibrated_group = 8;  // ranks at which the NVLink laws were measured
+  Bytes ramp_ends_at;  // X from which no ramp grows any more; zero: never
+  // Ranks at which the NVLink laws were measured. Rings over fewer have less latency and ramp.
+  std::int32_t calibrated_group = 8;
   // B of rings over 2, 3, 4 ... ranks of a domain where it differs from the laws' (which ring fits
   // a part of a hybrid cube mesh; pairs on A100). Ranks beyond the list follow the laws.
   std::vector<BytesPerSecond> ring_bandwidth_by_ranks;

@@ -6,7 +6,9 @@
 //
 //   all-gather, reduce-scatter  A flat ring: base + (n - N) intra + (N - 1) inter. It crosses each
 //                               node boundary once per channel, and channels start at different
-//                               GPUs, so that the NICs of a node share the load evenly.
+//                               GPUs, so that the NICs of a node share the load evenly. Its ramp is
+//                               that of the ring within a node. Where asked
+//                               for, PAT between single GPUs of nodes: few steps at less bandwidth.
 //   all-reduce                  The faster of that ring, run twice, and a double binary tree. With
 //                               two nodes a tree sends S out of each node, not the ring's 2 S; with
 //                               more, up to 2 S (an inner node of one tree is a leaf of the other).
@@ -56,7 +58,7 @@ using model::CollectiveKind;
 
 constexpr std::int32_t kNvlsMinimumRanks = 5;  // NCCL uses NVLS only above 4 ranks of a node
 // All-reduce over reduce-scatter bandwidth from which it cannot be a ring (H100 479 / 370, B200 847
-// / 720; a ring measures 1).
+// / 700; a ring measures 1).
 constexpr double kInSwitchBandwidthRatio = 1.1;
 // Chain trees have fewer channels than rings: on Ampere 8 x 23.6 against 24 x 10 GB/s
 // (NVIDIA/nccl:src/graph/tuning.cc, search.cc).
@@ -64,6 +66,12 @@ constexpr double kChainTreeBandwidthShare = 0.79;
 // NCCL's correction to the latency of large all-reduce rings over several nodes
 // (NVIDIA/nccl:src/graph/tuning.cc).
 constexpr double kRingAllReduceLatency = 1.4;
+// PAT (parallel aggregated trees): log2(N) hops, each a share of a ring's, and work per rank, at a
+// share of the bandwidth (NVIDIA/nccl:src/graph/tuning.cc, Simple; since NCCL 2.23).
+constexpr Duration kPatBase{8'000'000};
+constexpr Duration kPatRank{2'800'000};
+constexpr double kPatHopShare = 1.0 / 3.5;
+constexpr double kPatBandwidthShare = 0.75;
 
 Duration Times(Duration step, std::int64_t count) { return step * count; }
 
@@ -117,6 +125,36 @@ Duration Alone(const Path& path, Work work) {
          std::max(ramp - fill + work.bytes / path.bandwidth, work.bytes / path.nic_bandwidth);
 }
 
+// Bandwidth of the narrowest port, all of it: the bound that no transfer beats.
+BytesPerSecond PortBound(const Path& path, const PortCapacities& ports) {
+  double bound = 1e30;
+  if (path.nvlink_load > 0.0) bound = std::min(bound, ports.nvlink.value() / path.nvlink_load);
+  if (path.nic_load > 0.0) bound = std::min(bound, ports.nic.value() / path.nic_load);
+  return BytesPerSecond(bound);
+}
+
+// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes
+// exactly `alone`.
+BytesPerSecond OnRateGrid(BytesPerSecond rate) {
+  return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
+}
+
+// The path through these ports: no stage of it is faster than the ports that it uses, and rates are
+// on the grid. Before any choice between paths, so that the choice is by the time that comes out,
+// and with wider ports no time rises.
+Path Within(Path path, const PortCapacities& ports) {
+  const BytesPerSecond bound = PortBound(path, ports);
+  if (HasNicStage(path)) {
+    path.bandwidth = std::min(path.bandwidth, ports.nvlink * (1.0 / path.nvlink_load));
+    path.nic_bandwidth = std::min(path.nic_bandwidth, bound);
+  } else {
+    path.bandwidth = std::min(path.bandwidth, bound);
+  }
+  path.bandwidth = OnRateGrid(path.bandwidth);
+  path.nic_bandwidth = OnRateGrid(path.nic_bandwidth);
+  return path;
+}
+
 Path FromLaw(const Law& law) {
   return {.alpha = law.alpha,
           .gamma = law.gamma_per_sqrt_megabyte,
@@ -129,32 +167,43 @@ bool ReducesInSwitch(const CollectiveConstants& c) {
          kInSwitchBandwidthRatio * c.nvlink_reduce_scatter.bandwidth.value();
 }
 
-// A ring over n ranks of a domain by the law of `calibrated_group` ranks. Smaller rings fill
-// sooner: on A100 the ramp is 2.4, 6.7 and 13 us for 2, 4 and 8 ranks, about n - 1
-// (VIA-Research/vTrain:trace/a100). Larger rings pay their extra steps.
+// A ring over n ranks of a domain by the law of `calibrated_group` ranks. Larger rings pay their
+// extra steps. Smaller ones have fewer and fill sooner: on a DGX-1V, 23, 40, 61 and 74 us over 2,
+// 4, 7 and 8 ranks (VIA-Research/vTrain:trace/v100), which is a line from the latency of one
+// message; on A100 the ramp is 2.4, 6.7 and 13 us over 2, 4 and 8, about n - 1 (trace/a100).
 Path NvlinkRing(const Law& law, std::int32_t n, const CollectiveConstants& c) {
   Path path = FromLaw(law);
   path.alpha += Times(c.ring_intra_step, std::max(0, n - c.calibrated_group));
   if (n < c.calibrated_group) {
-    path.gamma =
-        quadrille::Scale(path.gamma, static_cast<double>(n - 1) / (c.calibrated_group - 1));
+    const double share = static_cast<double>(n - 1) / (c.calibrated_group - 1);
+    const Duration steps = std::max(Duration(0), path.alpha - c.nvlink_send_receive.alpha);
+    path.alpha -= steps - quadrille::Scale(steps, share);
+    path.gamma = quadrille::Scale(path.gamma, share);
   }
   const auto row = static_cast<std::size_t>(n) - 2;
   if (row < c.ring_bandwidth_by_ranks.size()) path.bandwidth = c.ring_bandwidth_by_ranks[row];
   return path;
 }
 
-Path NvlinkAllReduce(std::int32_t n, const CollectiveConstants& c) {
+// An all-reduce along the ring over n ranks of a domain.
+Path NvlinkRingAllReduce(std::int32_t n, const CollectiveConstants& c) {
   if (!ReducesInSwitch(c)) return NvlinkRing(c.nvlink_all_reduce, n, c);
-  if (n >= kNvlsMinimumRanks) {
-    Path path = FromLaw(c.nvlink_all_reduce);
-    // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) / n.
-    path.nvlink_load = 1.0 / BusFactor(CollectiveKind::kAllReduce, n);
-    return path;
-  }
-  // A ring is a reduce-scatter followed by an all-gather in one launch.
+  // A ring is a reduce-scatter followed by an all-gather in one launch, each of half of X.
+  const Path gather = NvlinkRing(c.nvlink_all_gather, n, c);
   Path path = NvlinkRing(c.nvlink_reduce_scatter, n, c);
   path.alpha += Times(c.ring_intra_step, n - 1);
+  path.bandwidth =
+      BytesPerSecond(2.0 / (1.0 / path.bandwidth.value() + 1.0 / gather.bandwidth.value()));
+  return path;
+}
+
+Path NvlinkAllReduce(std::int32_t n, const CollectiveConstants& c) {
+  const bool in_switch = ReducesInSwitch(c) && n >= kNvlsMinimumRanks &&
+                         c.all_reduce_algorithm != AllReduceAlgorithm::kRing;
+  if (!in_switch) return NvlinkRingAllReduce(n, c);
+  Path path = FromLaw(c.nvlink_all_reduce);
+  // The switch reduces and multicasts: each GPU sends and receives S once, not 2 S (n - 1) / n.
+  path.nvlink_load = 1.0 / BusFactor(CollectiveKind::kAllReduce, n);
   return path;
 }
 
@@ -198,14 +247,27 @@ Duration AllReduceRamp(const GroupPlacement& p, const CollectiveConstants& c) {
   return quadrille::Scale(c.tree_gamma_per_level, TreeLevels(p.nodes) * BytesOut(p));
 }
 
-Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveConstants& c,
+// The ramp of a ring over the members in one domain. A ring over domains passes through them, and
+// fills as they do: the all-gathers of three sites over two nodes ask for 2.7 to 4 us, their nodes'
+// laws say 3.2 (B200 Vultr report, GoogleCloudPlatform/cluster-toolkit, dstackai/dstack).
+Duration RingRamp(CollectiveKind kind, std::int32_t n, const CollectiveConstants& c) {
+  if (n == 1) return Duration(0);
+  switch (kind) {
+    case CollectiveKind::kAllReduce: return NvlinkRingAllReduce(n, c).gamma;
+    case CollectiveKind::kReduceScatter: return NvlinkRing(c.nvlink_reduce_scatter, n, c).gamma;
+    default: return NvlinkRing(c.nvlink_all_gather, n, c).gamma;
+  }
+}
+
+Path RingPath(CollectiveKind kind, const GroupPlacement& p, const CollectiveConstants& c,
               const PortCapacities& ports) {
+  const std::int32_t rounds = kind == CollectiveKind::kAllReduce ? 2 : 1;
   Path path;
   const Duration steps = Times(c.ring_intra_step, std::int64_t{rounds} * (p.ranks - p.nodes)) +
                          Times(c.ring_inter_step, std::int64_t{rounds} * (p.nodes - 1));
   path.alpha = c.ring_base + c.network_latency +
                (rounds == 1 ? steps : quadrille::Scale(steps, kRingAllReduceLatency));
-  path.gamma = c.ring_gamma_per_sqrt_megabyte;
+  path.gamma = c.ring_gamma_per_sqrt_megabyte + RingRamp(kind, p.ranks_per_node, c);
   path.bandwidth = DomainNics(p, c, ports) * c.ring_nic_efficiency;
   if (rounds == 2) path.network_gamma = AllReduceRamp(p, c);
   path.nvlink_load = p.ranks_per_node > 1 ? 1.0 : 0.0;
@@ -214,6 +276,25 @@ Path RingPath(const GroupPlacement& p, std::int32_t rounds, const CollectiveCons
     path.bandwidth = std::min(path.bandwidth, ports.nvlink * c.ring_nic_efficiency);
   }
   return path;
+}
+
+// Between the only GPUs of their nodes; `ring` is the ring over the same.
+Path PatPath(Path ring, const GroupPlacement& p, const CollectiveConstants& c) {
+  ring.alpha = kPatBase + c.network_latency + Times(kPatRank, p.ranks) +
+               quadrille::Scale(c.ring_inter_step, TreeLevels(p.nodes) * kPatHopShare);
+  ring.bandwidth = ring.bandwidth * kPatBandwidthShare;
+  return ring;
+}
+
+Path GatherPath(CollectiveKind kind, const GroupPlacement& p, Work work,
+                const CollectiveConstants& c, const PortCapacities& ports, bool ideal) {
+  Path ring = RingPath(kind, p, c, ports);
+  if (c.gather_algorithm == GatherAlgorithm::kRing || p.ranks_per_node > 1 || ideal) return ring;
+  ring = Within(ring, ports);
+  const Path pat = Within(PatPath(ring, p, c), ports);
+  const bool chosen =
+      c.gather_algorithm == GatherAlgorithm::kPat || Alone(pat, work) < Alone(ring, work);
+  return chosen ? pat : ring;
 }
 
 // Double binary tree over the domains.
@@ -263,48 +344,21 @@ Path AllToAllPath(const TransferShape& shape, const GroupPlacement& p, const Col
   return path;
 }
 
-// Bandwidth of the narrowest port, all of it: the bound that no transfer beats.
-BytesPerSecond PortBound(const Path& path, const PortCapacities& ports) {
-  double bound = 1e30;
-  if (path.nvlink_load > 0.0) bound = std::min(bound, ports.nvlink.value() / path.nvlink_load);
-  if (path.nic_load > 0.0) bound = std::min(bound, ports.nic.value() / path.nic_load);
-  return BytesPerSecond(bound);
-}
-
-// Caps are multiples of 1 KiB/s like every solved rate, so that a fluid that meets no other takes
-// exactly `alone`.
-BytesPerSecond OnRateGrid(BytesPerSecond rate) {
-  return BytesPerSecond(std::max(1.0, std::floor(rate.value() / 1024.0)) * 1024.0);
-}
-
-// The path through these ports: no stage of it is faster than the ports that it uses, and rates are
-// on the grid. Before any choice between paths, so that the choice is by the time that comes out,
-// and with wider ports no time rises.
-Path Within(Path path, const PortCapacities& ports) {
-  const BytesPerSecond bound = PortBound(path, ports);
-  if (HasNicStage(path)) {
-    path.bandwidth = std::min(path.bandwidth, ports.nvlink * (1.0 / path.nvlink_load));
-    path.nic_bandwidth = std::min(path.nic_bandwidth, bound);
-  } else {
-    path.bandwidth = std::min(path.bandwidth, bound);
-  }
-  path.bandwidth = OnRateGrid(path.bandwidth);
-  path.nic_bandwidth = OnRateGrid(path.nic_bandwidth);
-  return path;
-}
-
 Path NetworkPath(const TransferShape& shape, const GroupPlacement& p, Work work,
                  const CollectiveConstants& c, const PortCapacities& ports, bool ideal) {
   switch (shape.collective.kind) {
     case CollectiveKind::kAllReduce: {
-      const Path ring = Within(RingPath(p, 2, c, ports), ports);
+      const Path ring = Within(RingPath(shape.collective.kind, p, c, ports), ports);
       const Path tree = Within(TreePath(p, c, ports), ports);
+      if (c.all_reduce_algorithm == AllReduceAlgorithm::kRing) return ring;
+      if (c.all_reduce_algorithm == AllReduceAlgorithm::kTree) return tree;
       if (ideal) return PortBound(tree, ports) > PortBound(ring, ports) ? tree : ring;
       return Alone(tree, work) < Alone(ring, work) ? tree : ring;
     }
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kBroadcast: return RingPath(p, 1, c, ports);
+      return GatherPath(shape.collective.kind, p, work, c, ports, ideal);
+    case CollectiveKind::kBroadcast: return RingPath(shape.collective.kind, p, c, ports);
     case CollectiveKind::kAllToAll: return AllToAllPath(shape, p, c, ports);
     case CollectiveKind::kSendReceive: {
       Path path = FromLaw(c.network_send_receive);

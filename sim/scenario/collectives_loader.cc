@@ -1,5 +1,6 @@
 #include "sim/scenario/collectives_loader.h"
 
+#include "sim/scenario/names.h"
 #include "sim/scenario/sourced.h"
 
 namespace quadrille::scenario {
@@ -15,6 +16,23 @@ void LoadLaw(MapReader& map, std::string_view key, network::Law* law,
   reader.Read("bandwidth", &law->bandwidth);
   reader.Read("gamma_per_sqrt_megabyte", &law->gamma_per_sqrt_megabyte, kLatency);
   reader.Require({"alpha", "bandwidth"});
+  ReadSource(reader, std::string(key), notes);
+  reader.Finish();
+}
+
+// A choice between algorithms, which may cite its source like any constant.
+template <typename E, std::size_t n>
+void LoadAlgorithm(MapReader& map, std::string_view key, E* algorithm, const Named<E> (&names)[n],
+                   std::vector<SourceNote>* notes) {
+  const YamlValue* value = map.Find(key);
+  if (value == nullptr) return;
+  if (!value->is_map()) {
+    map.ReadName(key, algorithm, names);
+    return;
+  }
+  MapReader reader = map.Section(key);
+  reader.ReadName("value", algorithm, names);
+  reader.Require({"value"});
   ReadSource(reader, std::string(key), notes);
   reader.Finish();
 }
@@ -37,6 +55,10 @@ void LoadCollectives(MapReader reader, network::CollectiveConstants* constants) 
   std::string ignored;
   reader.Read("name", &constants->name);
   reader.Read("description", &ignored);
+  LoadAlgorithm(reader, "all_reduce_algorithm", &constants->all_reduce_algorithm,
+                kAllReduceAlgorithms, &notes);
+  LoadAlgorithm(reader, "gather_algorithm", &constants->gather_algorithm, kGatherAlgorithms,
+                &notes);
   LoadLaw(reader, "nvlink_all_reduce", &constants->nvlink_all_reduce, &notes);
   LoadLaw(reader, "nvlink_all_gather", &constants->nvlink_all_gather, &notes);
   LoadLaw(reader, "nvlink_reduce_scatter", &constants->nvlink_reduce_scatter, &notes);

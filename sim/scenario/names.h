@@ -8,6 +8,7 @@
 #include "sim/model/execution_config.h"
 #include "sim/model/layer_operations.h"
 #include "sim/model/transformer_config.h"
+#include "sim/network/collective_constants.h"
 #include "sim/network/network_options.h"
 #include "sim/parallel/parallel_config.h"
 #include "sim/program/execution_options.h"
@@ -193,6 +194,16 @@ inline constexpr Named<compute::Fidelity> kComputeFidelities[] = {
     {"constant", compute::Fidelity::kConstant}, {"roofline", compute::Fidelity::kRoofline},
     {"analytic", compute::Fidelity::kAnalytic}, {"table", compute::Fidelity::kTable},
     {"exact", compute::Fidelity::kExact},
+};
+inline constexpr Named<network::AllReduceAlgorithm> kAllReduceAlgorithms[] = {
+    {"fastest", network::AllReduceAlgorithm::kFastest},
+    {"ring", network::AllReduceAlgorithm::kRing},
+    {"tree", network::AllReduceAlgorithm::kTree},
+};
+inline constexpr Named<network::GatherAlgorithm> kGatherAlgorithms[] = {
+    {"ring", network::GatherAlgorithm::kRing},
+    {"pat", network::GatherAlgorithm::kPat},
+    {"fastest", network::GatherAlgorithm::kFastest},
 };
 inline constexpr Named<network::Fidelity> kNetworkFidelities[] = {
     {"ideal", network::Fidelity::kIdeal},       {"alpha-beta", network::Fidelity::kAlphaBeta},

@@ -39,6 +39,8 @@ std::string_view WordFor(E value) {
   if constexpr (std::is_same_v<E, program::PointToPoint>) return in(kPointToPoint);
   if constexpr (std::is_same_v<E, compute::Fidelity>) return in(kComputeFidelities);
   if constexpr (std::is_same_v<E, network::Fidelity>) return in(kNetworkFidelities);
+  if constexpr (std::is_same_v<E, network::AllReduceAlgorithm>) return in(kAllReduceAlgorithms);
+  if constexpr (std::is_same_v<E, network::GatherAlgorithm>) return in(kGatherAlgorithms);
   if constexpr (std::is_same_v<E, network::Routing>) return in(kRoutings);
   if constexpr (std::is_same_v<E, runtime::PerturbationKind>) return in(kPerturbationKinds);
   if constexpr (std::is_same_v<E, topology::FabricKind>) return in(kFabricKinds);
@@ -249,13 +251,14 @@ void DumpFootprint(Dump& dump, std::string_view key, const network::Footprint& f
 
 void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) {
   dump.Section("collectives");
-  const auto& [name, all_reduce, all_gather, reduce_scatter, all_to_all, send_receive, ramp_ends_at,
-               calibrated_group, ring_bandwidths, slow_bandwidth, slow_below, host_latency,
-               network_latency, network_gamma, network_minimum, domain_limit, ring_base,
-               ring_intra_step, ring_inter_step, ring_gamma, ring_efficiency, tree_step, tree_gamma,
-               tree_efficiency, all_to_all_efficiency, all_to_all_peer, network_send_receive,
-               spine_hop, userbuffers, nvlink_footprint, network_footprint, send_receive_footprint,
-               all_to_all_footprint, sources] = constants;
+  const auto& [name, all_reduce_algorithm, gather_algorithm, all_reduce, all_gather, reduce_scatter,
+               all_to_all, send_receive, ramp_ends_at, calibrated_group, ring_bandwidths,
+               slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
+               network_minimum, domain_limit, ring_base, ring_intra_step, ring_inter_step,
+               ring_gamma, ring_efficiency, tree_step, tree_gamma, tree_efficiency,
+               all_to_all_efficiency, all_to_all_peer, network_send_receive, spine_hop, userbuffers,
+               nvlink_footprint, network_footprint, send_receive_footprint, all_to_all_footprint,
+               sources] = constants;
   (void)name;
   (void)sources;
   DumpLaw(dump, "nvlink_all_reduce", all_reduce);
@@ -266,7 +269,8 @@ void DumpCollectives(Dump& dump, const network::CollectiveConstants& constants) 
   for (BytesPerSecond bandwidth : ring_bandwidths)
     QUADRILLE_DUMP(dump, "ring_bandwidth", bandwidth);
   QUADRILLE_DUMP(dump, "", slow_bandwidth, slow_below, host_latency, network_latency, network_gamma,
-                 domain_limit, all_to_all_peer, ramp_ends_at, network_minimum);
+                 domain_limit, all_to_all_peer, ramp_ends_at, network_minimum, all_reduce_algorithm,
+                 gather_algorithm);
   QUADRILLE_DUMP(dump, "ring", calibrated_group, ring_base, ring_intra_step, ring_inter_step,
                  ring_gamma, ring_efficiency);
   QUADRILLE_DUMP(dump, "tree", tree_step, tree_gamma, tree_efficiency, all_to_all_efficiency,

@@ -169,6 +169,41 @@ class Statuses(unittest.TestCase):
             self.exits(2, "calibrate", "kernels", str(path))
             self.exits(3, "calibrate", "kernels", "nowhere.csv")
 
+    def test_collectives_are_fitted_to_tables_and_to_what_nccl_tests_print(self):
+        header = "#  size  count  type  redop  root  time  algbw  busbw #wrong\n"
+        ranks = "".join(f"#  Rank {i} Group 0 Pid 1 on a device {i} [0x1b] NVIDIA H100 80GB HBM3\n"
+                        for i in range(8))
+        # As the shipped law, and 15 us more.
+        law = [(x, 39 + x / 0.479 + 6.9 * min(x, 200) ** 0.5)
+               for x in (1.75 * (1 << 20) * 4 ** i / 1e6 for i in range(6))]
+        rows = "".join(f"{x / 1.75e-6:.0f} 1 float sum -1 {us:.2f} 2.0 3.5 0\n" for x, us in law)
+        run = ("model: llama3-8b\ncluster: dgx-h100-superpod\ngpus: 8\ninclude: fit.yaml\n"
+               "parallel: {tensor: 8}\ntraining: {sequence_length: 8192, global_batch: 1}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder, "all_reduce.txt")
+            output.write_text(ranks + header + rows, encoding="utf-8")
+            overlay = pathlib.Path(folder, "fit.yaml")
+            ran = self.exits(0, "calibrate", "collectives", str(output), "-o", str(overlay))
+            self.assertIn("cluster dgx-h100-superpod: 6 rows", ran.stdout)
+            self.assertRegex(ran.stdout, r"nvlink_all_reduce.alpha +6 +24 us +(39|38\.9)[0-9]* us")
+            self.assertIn("leave one size out", ran.stdout)
+            self.assertIn("leave one system out: all rows are of one", ran.stdout)
+            pathlib.Path(folder, "run.yaml").write_text(run, encoding="utf-8")
+            self.assertEqual(self.exits(0, "plan", str(pathlib.Path(folder, "run.yaml"))).stderr,
+                             "")
+            self.exits(0, "validate", "collectives", str(output), "--cluster", "meta-roce-24k")
+            ran = self.exits(2, "calibrate", "collectives", str(output), "--of", "h101,h100",
+                             "--constants", "nvlink_all_reduc", "--cluster", "dgx-h100-superpd")
+            for says in ("named 'h101'; nearest: 'h100'", "nearest: 'nvlink_all_reduce'",
+                         "nearest: 'dgx-h100-superpod'"):
+                self.assertIn(says, ran.stderr)
+            ran = self.exits(1, "calibrate", "collectives", str(output), "--from", "1 GB")
+            self.assertIn("1 constants need 3 rows, there are 1", ran.stdout)
+            self.exits(2, "calibrate", "collectives", str(output), "--only", "A100")
+            output.write_text(header, encoding="utf-8")
+            self.exits(2, "calibrate", "collectives", str(output))
+            self.exits(3, "calibrate", "collectives", "nowhere.csv")
+
 
 class Outputs(unittest.TestCase):
     def test_json_goes_to_standard_output_alone_and_is_the_same_twice(self):

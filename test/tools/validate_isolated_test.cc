@@ -18,6 +18,12 @@ scenario::LoadOptions Shipped() {
   return options;
 }
 
+Result<std::vector<IsolatedRow>> Validated(const std::string& text) {
+  const auto measured = ReadCollectives(text, "t.csv", "");
+  if (!measured) return tl::unexpected(measured.error());
+  return ValidateCollectives(*measured, Shipped());
+}
+
 // Two rows of ai-dynamo/aiconfigurator for one inference kernel: its heads of 64 have constants of
 // their own.
 TEST(ValidateKernels, ChoosesTheConstantsOfTheHeadDimension) {
@@ -72,7 +78,7 @@ TEST(ValidateCollectives, GivesASiteItsConstantsAndSaysWhatItsClassWouldPredict)
       "system,gpus,nodes,nic,collective,bytes,time_us\n"
       "H100 AWS p5.48xlarge,16,2,32x100G EFA (3.2T),all_reduce,33554432,440\n"
       "H100 Azure NDv5,8,1,-,all_reduce,33554432,200\n";
-  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  const auto rows = Validated(text);
   ASSERT_TRUE(rows);
   EXPECT_GT((*rows)[0].predicted_s, (*rows)[0].of_class_s);
   EXPECT_LT(std::abs((*rows)[0].error()), 0.2);
@@ -89,11 +95,40 @@ TEST(ValidateCollectives, TellsSitesOfOneTransportApart) {
       "H100 GCP A3-High,16,2,4x200G TCPX,all_gather,1073741824,20431\n"
       "H100 GCP A3-Mega,16,2,8x200G TCPXO,all_reduce,33554432,1060\n"
       "H100 AWS p5 (EKS NCCL 2.18.5),16,2,32x100G EFA (3.2T),all_reduce,536870912,3608\n";
-  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  const auto rows = Validated(text);
   ASSERT_TRUE(rows);
   for (const IsolatedRow& row : *rows) EXPECT_LT(std::abs(row.error()), 0.06) << row.group;
   EXPECT_NEAR((*rows)[2].of_class_s, 0.69 * (*rows)[2].predicted_s, 0.02 * (*rows)[2].predicted_s)
       << "as at the other site";
+}
+
+TEST(ValidateCollectives, TakesTheClusterThatARowNamesAndTheAlgorithmThatItWasHeldTo) {
+  const std::string text =
+      "system,gpus,nodes,collective,bytes,time_us,cluster\n"
+      "my pod,16,2,all_reduce,8589934592,40000,dgx-h100-superpod\n"
+      "my pod,16,2,all_reduce[ring],8589934592,40000,dgx-h100-superpod\n"
+      "my pod,16,2,all_reduce,8589934592,40000,h100-rings\n"
+      "my pod,16,2,all_reduce,8589934592,40000,h100-ring\n"
+      "my pod,16,2,all_reduce,8589934592,40000,\n";
+  const auto rows = Validated(text);
+  ASSERT_TRUE(rows);
+  EXPECT_GT((*rows)[1].predicted_s, 1.1 * (*rows)[0].predicted_s);
+  EXPECT_EQ((*rows)[1].predicted_s, (*rows)[2].predicted_s);
+  EXPECT_EQ((*rows)[3].reason, "cluster h100-ring is missing");
+  EXPECT_NE((*rows)[4].reason.find("names no GPU"), std::string::npos);
+}
+
+TEST(ReadCollectives, ReportsEveryMissingColumnAndMalformedCell) {
+  const auto columns = ReadCollectives("system,gpus,collective\nH100,8,all_reduce\n", "t.csv", "");
+  ASSERT_FALSE(columns);
+  EXPECT_EQ(columns.error().size(), 3U) << ToString(columns.error());
+  const auto cells = ReadCollectives(
+      "system,gpus,nodes,collective,bytes,time_us\nH100,8,1,all_reduce,-1,5\nH100,many,1,"
+      "all_reduce,8,soon\n",
+      "t.csv", "");
+  ASSERT_FALSE(cells);
+  EXPECT_EQ(cells.error().size(), 3U) << ToString(cells.error());
+  EXPECT_NE(ToString(cells.error()).find("t.csv:3"), std::string::npos);
 }
 
 TEST(ValidateCollectives, GivesTheOnlyGpuOfANodeAWholeNic) {
@@ -102,7 +137,7 @@ TEST(ValidateCollectives, GivesTheOnlyGpuOfANodeAWholeNic) {
       "H100,2,2,1x400G RoCE CX7,sendrecv,1073741824,30000\n"
       "H100,2,2,8x400G RoCE CX7,sendrecv,1073741824,30000\n"
       "H100,16,2,4x100G,all_gather,1073741824,30000\n";
-  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  const auto rows = Validated(text);
   ASSERT_TRUE(rows);
   EXPECT_EQ((*rows)[0].predicted_s, (*rows)[1].predicted_s);
   EXPECT_NEAR((*rows)[0].predicted_s, 1.0737 / 36, 1e-3);
@@ -114,7 +149,7 @@ TEST(ValidateCollectives, HoldsARingToTheRing) {
       "system,gpus,nodes,nic,collective,bytes,time_us\n"
       "H200 node,8,1,-,all_reduce,8589934592,32000\n"
       "H200 node,8,1,-,all_reduce[ring],8589934592,41000\n";
-  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  const auto rows = Validated(text);
   ASSERT_TRUE(rows);
   EXPECT_GT((*rows)[1].predicted_s, 1.2 * (*rows)[0].predicted_s) << "no reduction in the switch";
 }
@@ -125,7 +160,7 @@ TEST(RenderIsolatedHtml, HasAPointForEveryPredictedRowAndATableOfGroups) {
       "H200 node,8,1,-,all_reduce,8589934592,32000\n"
       "H200 node,8,1,-,all_reduce,0,12\n"
       "a TPU <pod>,8,1,-,all_reduce,1024,32\n";
-  const auto rows = ValidateCollectives(CsvTable::Parse(text, "t.csv").value(), Shipped());
+  const auto rows = Validated(text);
   ASSERT_TRUE(rows);
   const std::string page = RenderIsolatedHtml(*rows, "collective");
   const auto count = [&](const std::string& part) {

@@ -112,11 +112,11 @@ TEST(GpuNames, KernelsAndCollectivesTakeThemToo) {
   const std::string reduces =
       "system,gpus,nodes,collective,bytes,time_us\nour H100 node,8,1,all_reduce,1048576,30\n"
       "our h100-sxm node,8,1,all_reduce,1048576,30\nour TPUs,8,1,all_reduce,1048576,30\n";
-  const auto collectives =
-      ValidateCollectives(CsvTable::Parse(reduces, "t.csv").value(), Shipped());
-  ASSERT_TRUE(collectives);
-  EXPECT_EQ((*collectives)[0].predicted_s, (*collectives)[1].predicted_s);
-  EXPECT_NE((*collectives)[2].reason.find("known: A100-80GB"), std::string::npos);
+  const auto measured = ReadCollectives(reduces, "t.csv", "");
+  ASSERT_TRUE(measured);
+  const std::vector<IsolatedRow> collectives = ValidateCollectives(*measured, Shipped());
+  EXPECT_EQ(collectives[0].predicted_s, collectives[1].predicted_s);
+  EXPECT_NE(collectives[2].reason.find("known: A100-80GB"), std::string::npos);
 }
 
 TEST(ShippedModels, ARowMayNameOneInsteadOfItsDimensionsAndLeaveItsStackOut) {

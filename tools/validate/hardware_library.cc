@@ -4,9 +4,9 @@
 
 namespace quadrille::tools {
 
-const scenario::Scenario* HardwareLibrary::Find(const std::string& cluster,
-                                                const std::string& gpu) {
-  const auto key = std::pair(cluster, gpu);
+const scenario::Scenario* HardwareLibrary::Find(const std::string& cluster, const std::string& gpu,
+                                                const std::string& collectives) {
+  const std::array<std::string, 3> key = {cluster, gpu, collectives};
   auto found = loaded_.find(key);
   if (found == loaded_.end()) {
     // FP16 without a fused attention kernel runs on every GPU.
@@ -18,6 +18,7 @@ const scenario::Scenario* HardwareLibrary::Find(const std::string& cluster,
         cluster);
     scenario::LoadOptions options = options_;
     if (!gpu.empty()) options.overrides.push_back("cluster.gpu=" + gpu);
+    if (!collectives.empty()) options.overrides.push_back("cluster.collectives=" + collectives);
     found = loaded_.emplace(key, scenario::LoadScenarioText(text, "hardware.yaml", options)).first;
   }
   return found->second ? &*found->second : nullptr;

@@ -9,6 +9,7 @@
 #include "sim/report/text_table.h"
 #include "sim/scenario/scenario_loader.h"
 #include "tools/validate/csv_table.h"
+#include "tools/validate/measured_collective.h"
 #include "tools/validate/statistics.h"
 #include "tools/validate/step_validation.h"
 
@@ -49,10 +50,9 @@ struct IsolatedSummaries {
 [[nodiscard]] Result<std::vector<IsolatedRow>> ValidateKernels(const CsvTable& table,
                                                                const scenario::LoadOptions& load);
 
-// Columns system, gpus, nodes, nic, collective, bytes, time_us, as nccl-tests prints them. Groups
-// are system and size class (below 1 MB, at least 1 MB).
-[[nodiscard]] Result<std::vector<IsolatedRow>> ValidateCollectives(
-    const CsvTable& table, const scenario::LoadOptions& load);
+// One row for each of `measured`. Groups are system and size class (below 1 MB, at least 1 MB).
+[[nodiscard]] std::vector<IsolatedRow> ValidateCollectives(
+    const std::vector<MeasuredCollective>& measured, const scenario::LoadOptions& load);
 
 [[nodiscard]] std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
                                               const report::TableStyle& style);
