@@ -19,7 +19,12 @@
 // rows than another: from the sort by local expert to the unsort. Permuting one's own tokens and
 // adding up gradients are not.
 // 5. An expert's weight gradient is one GEMM per expert with the expert's rows as depth.
-// 6. FC1's bias is added by the GEMM. FC2's is scaled by each row's probability, which no kernel
+// 6. Transformer Engine quantises the rows of each expert by kernels of their own, but under
+// delayed
+//    scaling, whose multi-tensor cast takes all at once
+//    (transformer_engine/pytorch/csrc/extensions: split_quantize, multi_cast_transpose; recalled).
+//    DeepGEMM's users cast all rows at once.
+// 7. FC1's bias is added by the GEMM. FC2's is scaled by each row's probability, which no kernel
 //    fuses: Megatron goes expert by expert in fp32 and concatenates (experts.py, _apply_bias).
 
 #include "sim/model/expert_routing.h"
@@ -230,11 +235,19 @@ void GroupedWeightGradient(OperationList& list, const Shard& shard, const Expert
   }
 }
 
+// Kernels that one cast of all rows is made of.
+std::int32_t CastParts(const Shard& shard, const ExpertShapes& shapes) {
+  const ExecutionConfig& execution = shard.execution;
+  const bool apart = execution.fusions.both_layouts && execution.recipe != Recipe::kFp8Delayed;
+  return apart ? static_cast<std::int32_t>(shapes.rows.local_experts) : 1;
+}
+
 // Brings dispatched rows into the format the grouped GEMM reads.
 Index FormatRows(OperationList& list, const Shard& shard, const ExpertShapes& shapes, Pass pass,
                  Index input) {
   if (!shapes.narrow_dispatch) {
-    return Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, input);
+    return Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, input,
+                    CastParts(shard, shapes));
   }
   if (shard.quantization.enabled) return input;
   return list.MemoryBound("cast", pass, MemoryBoundClass::kCast,
@@ -277,7 +290,7 @@ Index ExpertMlpForward(OperationList& list, const Shard& shard, const ExpertShap
   last = ActivationForward(list, shard, pass, shapes.rows.computed, shapes.rows.width,
                            FusesCast(shard), last);
   last = Quantize(list, shard, pass, shapes.rows.computed * static_cast<double>(shapes.rows.width),
-                  2, FusesCast(shard), false, last);
+                  2, FusesCast(shard), false, last, CastParts(shard, shapes));
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
   last = ExpertBias(list, shard, shapes, pass, last);
@@ -296,7 +309,8 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
   }
   gradient = Pad(list, shard, shapes, "pad", pass, gradient);
   gradient = ExpertBias(list, shard, shapes, pass, gradient);
-  Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient);
+  Index last = Quantize(list, shard, pass, shapes.RowElements(), 2, false, false, gradient,
+                        CastParts(shard, shapes));
   last =
       GroupedLinear(list, shard, shapes, "expert fc2", pass, shapes.rows.width, shard.hidden, last);
   const bool both_layouts = shard.execution.fusions.both_layouts;
@@ -313,7 +327,7 @@ Index ExpertMlpBackward(OperationList& list, const Shard& shard, const ExpertSha
   GroupedWeightGradient(list, shard, shapes, "expert fc2", shapes.rows.width, shard.hidden);
   const Index second = list.last() + 1;
   last = ActivationBackward(list, shard, shapes.rows.computed, shapes.rows.width, fused, last);
-  last = Quantize(list, shard, pass, fc1_elements, 2, fused, false, last);
+  last = Quantize(list, shard, pass, fc1_elements, 2, fused, false, last, CastParts(shard, shapes));
   last = GroupedLinear(list, shard, shapes, "expert fc1", pass, shard.hidden, shapes.fc1_outputs,
                        last);
   if (!both_layouts) {

@@ -83,7 +83,8 @@ void AccumulateGradient(OperationList& list, const Shard& shard, double paramete
 }
 
 std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double elements,
-                      int forms, bool fused, bool reduce_amax, std::int32_t input) {
+                      int forms, bool fused, bool reduce_amax, std::int32_t input,
+                      std::int32_t tensors) {
   const Quantization& quantization = shard.quantization;
   if (!quantization.enabled) return input;
   if (fused && !quantization.amax_pass) return input;
@@ -92,7 +93,7 @@ std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double
   if (quantization.amax_pass) {
     if (!fused) {
       ready = list.MemoryBound("amax", pass, MemoryBoundClass::kCast,
-                               BytesOf(elements, shard.wide_bytes), {ready});
+                               BytesOf(elements, shard.wide_bytes), {ready}, tensors);
     }
     // The shards of one tensor share its scale (TransformerEngine: amax_reduction_group).
     if (reduce_amax) {
@@ -101,8 +102,8 @@ std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double
     }
   }
   return list.MemoryBound("cast", pass, MemoryBoundClass::kCast,
-                          BytesOf(elements, shard.wide_bytes + forms * quantization.bytes),
-                          {ready});
+                          BytesOf(elements, shard.wide_bytes + forms * quantization.bytes), {ready},
+                          tensors);
 }
 
 std::int32_t LinearForward(OperationList& list, const Shard& shard, const Linear& linear, Pass pass,

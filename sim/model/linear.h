@@ -43,10 +43,11 @@ std::int32_t LinearBackward(OperationList& list, const Shard& shard, const Linea
                             std::int32_t gradient);
 
 // Quantises `elements` 16-bit elements, in `forms` layouts, for an input that `fused` says its
-// producer quantised (or whose amax it took). Returns the index of the last operation, or `input`
-// when there is nothing to do.
+// producer quantised (or whose amax it took), by kernels of their own for each of `tensors` parts.
+// Returns the index of the last operation, or `input` when there is nothing to do.
 std::int32_t Quantize(OperationList& list, const Shard& shard, Pass pass, double elements,
-                      int forms, bool fused, bool reduce_amax, std::int32_t input);
+                      int forms, bool fused, bool reduce_amax, std::int32_t input,
+                      std::int32_t tensors = 1);
 
 // The column-wise copy of `elements` elements of a gradient, from the 16-bit tensor or, where its
 // producer wrote the narrow format only, from that.
