@@ -260,6 +260,24 @@ TEST(Load, ScalesTheAllToAllAsWell) {
   EXPECT_EQ(bytes(), balanced * 5 / 4);
 }
 
+// Two of eight experts on a GPU: two kernels where Transformer Engine casts their rows apart.
+TEST(ExpertLayer, CastsTheRowsOfEachExpertApartButUnderDelayedScaling) {
+  const TransformerConfig config = ShippedModel("mixtral-8x7b");
+  ExecutionConfig execution;
+  execution.sharding = {.expert = 4};
+  execution.sequence_length = 4096;
+  const auto kernels = [&](Recipe recipe) {
+    execution.recipe = recipe;
+    return Where(OperationsOf(config, execution, kExpertLayer).forward, "cast", Pass::kForward)
+        .back()
+        .memory.kernels;
+  };
+  EXPECT_EQ(kernels(Recipe::kMxFp8), 2);
+  EXPECT_EQ(kernels(Recipe::kFp8Delayed), 1);
+  execution.fusions.both_layouts = false;
+  EXPECT_EQ(kernels(Recipe::kFp8Block), 1);
+}
+
 // Grouped layers before the fused kernels: rows are padded and stripped there and back, the
 // activation's output and the gradient of its input are cast apart, and rows are summed one by one.
 TEST(ExpertLayer, UnfusedKernelsOfOlderReleases) {
