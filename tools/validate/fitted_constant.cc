@@ -19,7 +19,7 @@ constexpr ConstantKindRow kKinds[] = {
     {ConstantKind::kSpeedSpread, "speed_spread", 0.0, 0.06, 0.01, 0.012},
     {ConstantKind::kAlibiAttention, "attention_factors triton_alibi", 1.0, 4.0, 0.1, 0.05},
     {ConstantKind::kEagerFactor, "eager_factor", 1.0, 1.6, 0.05, 0.025},
-    {ConstantKind::kFixedStep, "fixed_step", 0.0, 1.0, 0.02, 0.02},
+    {ConstantKind::kFixedStep, "fixed_step", 0.0, 1.0, 0.02, 0.045},
     {ConstantKind::kOwnerBroadcast, "owner_broadcast", 0.0, 0.01, 0.0005, 0.0003},
     {ConstantKind::kNicEfficiency, "ring_nic_efficiency", 0.2, 1.0, 0.05, 0.04},
 };
