@@ -48,7 +48,7 @@ std::optional<std::vector<compute::GemmResidual>> LoadTable(const YamlValue& nam
     return std::nullopt;
   };
   const Result<std::string> text = ReadTextFile(file, kMaxTableBytes);
-  if (!text) return fail({{name.position, ToString(text.error())}});
+  if (!text) return fail({{name.position, ToString(text.error()), text.error().front().kind}});
   const std::string gpu_name = Stem(file);
   auto measured = compute::ParseMeasuredGemms(*text, file, gpu_name);
   if (!measured) return fail(std::move(measured.error()));
