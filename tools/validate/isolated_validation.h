@@ -39,11 +39,13 @@ struct IsolatedRow {
 struct IsolatedSummaries {
   ErrorSummary overall;
   std::map<std::string, ErrorSummary> groups;
-  int left_out = 0;                    // see IsolatedRow
   std::map<std::string, int> reasons;  // "skipped: m is not stated", and how many rows
 };
 
 [[nodiscard]] IsolatedSummaries SummariseIsolated(const std::vector<IsolatedRow>& rows);
+
+// How many rows were left out of the table that predicts them, as a line; "" when none was.
+[[nodiscard]] std::string LeftOutText(const std::vector<IsolatedRow>& rows);
 
 // Which of the three kernel tables a file is follows from its columns: (m, n, k) GEMMs; (seqlen,
 // heads) attention; (op, bytes) memory-bound kernels. Errors: none of them; malformed cells.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/validate/isolated_validation.h"
@@ -32,13 +33,22 @@ IsolatedSummaries SummariseIsolated(const std::vector<IsolatedRow>& rows) {
       ++summaries.reasons[fmt::format("{}: {}", NameOf(row.status), row.reason)];
       continue;
     }
-    if (row.left_out) ++summaries.left_out;
     all.push_back(row.error());
     errors[row.group].push_back(row.error());
   }
   summaries.overall = Summarise(all);
   for (const auto& [group, list] : errors) summaries.groups[group] = Summarise(list);
   return summaries;
+}
+
+std::string LeftOutText(const std::vector<IsolatedRow>& rows) {
+  const auto count =
+      std::count_if(rows.begin(), rows.end(), [](const IsolatedRow& row) { return row.left_out; });
+  if (count == 0) return "";
+  return fmt::format(
+      "{} rows are of shapes that the shipped table of their GPU holds; each is predicted without "
+      "the rows of its shape.\n",
+      count);
 }
 
 std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
@@ -56,13 +66,8 @@ std::string RenderIsolatedTable(const std::vector<IsolatedRow>& rows,
   for (const auto& [group, summary] : summaries.groups) table.AddRow(Cells(group, summary));
   std::string text =
       "Predicted against measured time (|predicted / measured - 1|)\n\n" + table.Render(style);
-  if (summaries.left_out > 0) {
-    text += fmt::format(
-        "\n{} rows are of shapes that the shipped table of their GPU holds; each is predicted "
-        "without "
-        "the rows of its shape.\n",
-        summaries.left_out);
-  }
+  const std::string left_out = LeftOutText(rows);
+  if (!left_out.empty()) text += "\n" + left_out;
   if (!summaries.reasons.empty()) text += "\nNot predicted:\n";
   for (const auto& [reason, count] : summaries.reasons) {
     text += fmt::format("  {:4} {}\n", count, reason);

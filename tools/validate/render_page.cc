@@ -300,6 +300,8 @@ std::string IsolatedText(const std::string& title, const std::vector<IsolatedRow
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", name, s.rows, Percent(s.median),
                         Percent(s.mean), Percent(s.p90), Signed(s.bias));
   }
+  const std::string left_out = LeftOutText(rows);
+  if (!left_out.empty()) text += "\n" + left_out;
   return text + "\n";
 }
 
