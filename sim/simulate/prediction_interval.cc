@@ -17,18 +17,18 @@ struct Row {
   int rows;
 };
 constexpr Row kRows[] = {
-    {"ampere", false, "16-bit", 0.95, 1.12, 205},
+    {"ampere", false, "16-bit", 0.95, 1.10, 205},
     {"blackwell", false, "16-bit", 0.97, 1.11, 22},
-    {"blackwell", false, "fp4", 0.95, 1.07, 17},
-    {"blackwell", false, "fp8", 0.95, 1.04, 46},
-    {"blackwell", true, "16-bit", 0.94, 1.39, 21},
-    {"blackwell", true, "fp8", 0.83, 1.23, 50},
-    {"hopper", false, "16-bit", 0.96, 1.03, 90},
-    {"hopper", false, "fp8", 0.95, 1.11, 105},
-    {"hopper", true, "16-bit", 0.99, 1.16, 17},
-    {"hopper", true, "fp8", 1.04, 1.63, 18},
+    {"blackwell", false, "fp4", 0.95, 1.10, 17},
+    {"blackwell", false, "fp8", 0.96, 1.06, 46},
+    {"blackwell", true, "16-bit", 0.96, 1.41, 21},
+    {"blackwell", true, "fp8", 0.90, 1.23, 50},
+    {"hopper", false, "16-bit", 0.95, 1.03, 90},
+    {"hopper", false, "fp8", 0.93, 1.09, 105},
+    {"hopper", true, "16-bit", 0.98, 1.16, 17},
+    {"hopper", true, "fp8", 1.05, 1.59, 18},
     {"", false, "", 0.95, 1.09, 486},
-    {"", true, "", 0.88, 1.38, 106},
+    {"", true, "", 0.93, 1.40, 106},
 };
 
 }  // namespace
