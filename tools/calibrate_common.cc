@@ -17,7 +17,7 @@ void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
   directories.push_back(load.shipped_directory);
   for (const std::string& directory : directories) {
     // The user's own directory need not be laid out as the shipped one is.
-    for (const std::string& place : {directory + "/" + kind, directory}) {
+    for (const std::string& place : {fmt::format("{}/{}", directory, kind), directory}) {
       std::error_code error;
       for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
         if (entry.path().extension() == ".yaml") {

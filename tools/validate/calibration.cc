@@ -251,8 +251,8 @@ class Calibrator {
     const std::vector<int> fold_of = FoldsByGroup(groups_, options_.folds);
     const int last = fold_of.empty() ? 0 : *std::max_element(fold_of.begin(), fold_of.end());
     for (int fold = 0; last > 0 && fold <= last; ++fold) {
-      std::vector<bool> held;
-      for (const int row_fold : fold_of) held.push_back(row_fold == fold);
+      std::vector<bool> held(fold_of.size());
+      for (std::size_t r = 0; r < held.size(); ++r) held[r] = fold_of[r] == fold;
       Hold(held, errors, true);
     }
     return last > 0;

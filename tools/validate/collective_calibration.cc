@@ -341,6 +341,7 @@ std::vector<CollectiveOwner> OwnersOf(const std::vector<MeasuredCollective>& row
   }
   names.erase("");
   std::vector<CollectiveOwner> owners;
+  owners.reserve(names.size());
   for (const std::string& name : names) owners.push_back({name, false});
   return owners;
 }

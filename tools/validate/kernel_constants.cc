@@ -277,6 +277,7 @@ std::vector<KernelSection> KernelSectionsOf(const std::vector<const MeasuredKern
     }
   }
   std::vector<KernelSection> sections;
+  sections.reserve(gemms.size());
   for (auto& [which, of_section] : gemms) {
     sections.push_back(GemmSectionOf(which, std::move(of_section), freed));
   }

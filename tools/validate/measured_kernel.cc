@@ -136,7 +136,7 @@ void ReadGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareL
   }
   question.shape = shape;
   question.library_slowdown = WideBlockSlowdown(hardware->gpu, row->source, question);
-  Settle(row, std::move(question));
+  Settle(row, question);
 }
 
 // The entry of a measured attention kernel: of a training backend, or of an inference kernel by its

@@ -13,8 +13,6 @@
 namespace quadrille::tools {
 namespace {
 
-using model::CollectiveKind;
-
 constexpr int kGpusOfARack = 72;  // NVLink domain of GB200 and GB300
 
 std::vector<std::string_view> WordsOf(std::string_view line) {
