@@ -148,6 +148,11 @@ std::optional<std::vector<MeasuredCollective>> ReadRows(const CollectiveArgument
 
 int CalibrateFiles(const CollectiveArguments& arguments) {
   PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
+  const Diagnostics misnamed = CheckOverlayName(LoadOptionsOf(arguments), arguments.output);
+  if (!misnamed.empty()) {
+    PrintProblems(misnamed);
+    return kWrongInput;
+  }
   const scenario::LoadOptions load = LoadOptionsOf(arguments);
   Result<Wanted> wanted = ReadWanted(arguments, load);
   if (!wanted) {

@@ -39,6 +39,22 @@ void CheckName(const std::string& option, const std::string& what, const std::st
                    nearest.empty() ? "" : fmt::format("; nearest: '{}'", nearest))});
 }
 
+Diagnostics CheckOverlayName(const scenario::LoadOptions& load, const std::string& output) {
+  scenario::LoadOptions shipped = load;
+  shipped.scenario_path.clear();
+  std::set<std::string> names;
+  for (const char* kind :
+       {"gpus", "clusters", "clusters/collectives", "clusters/stacks", "models", "runs"}) {
+    AddDescriptions(shipped, kind, &names);
+  }
+  const std::string name = scenario::Stem(output);
+  if (!names.contains(name)) return {};
+  return {{{"--output", 0, 0},
+           fmt::format("an overlay named '{}' would stand for the shipped description of that name "
+                       "in its directory; name it otherwise",
+                       name)}};
+}
+
 Result<std::vector<std::string>> WantedNames(const std::vector<std::string>& asked,
                                              const std::set<std::string>& known,
                                              const std::string& what) {

@@ -19,6 +19,11 @@ void AddDescriptions(const scenario::LoadOptions& load, const std::string& kind,
 void CheckName(const std::string& option, const std::string& what, const std::string& name,
                const std::set<std::string>& known, Diagnostics* problems);
 
+// Problems with the name of an overlay: one that a shipped description has would stand for it in
+// every call from that directory.
+[[nodiscard]] Diagnostics CheckOverlayName(const scenario::LoadOptions& load,
+                                           const std::string& output);
+
 // What --of names, GPUs in any spelling. Errors: names that are not in `known`, each with the
 // nearest; `what` says what they should be.
 [[nodiscard]] Result<std::vector<std::string>> WantedNames(const std::vector<std::string>& asked,

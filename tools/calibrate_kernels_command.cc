@@ -151,6 +151,11 @@ Result<std::vector<std::string>> WantedGpus(const KernelArguments& arguments) {
 
 int CalibrateFiles(KernelArguments arguments) {
   PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
+  const Diagnostics misnamed = CheckOverlayName(LoadOptionsOf(arguments), arguments.output);
+  if (!misnamed.empty()) {
+    PrintProblems(misnamed);
+    return kWrongInput;
+  }
   Result<std::vector<std::string>> owners = WantedGpus(arguments);
   if (!owners) {
     PrintProblems(owners.error());

@@ -69,7 +69,9 @@ std::string ReportText(const CalibrationReport& report) {
   for (const FittedConstant& c : report.constants) {
     constants.AddRow({c.Name(), fmt::format("{}", c.rows), fmt::format("{:.3f}", c.initial),
                       fmt::format("{:.3f}", c.value),
-                      fmt::format("{:.3f} to {:.3f}", c.smallest, c.largest)});
+                      !c.held ? fmt::format("{:.3f} to {:.3f}", c.smallest, c.largest)
+                      : c.value == c.initial ? "held"
+                                             : "settled"});
   }
   report::TextTable errors(ErrorColumns("errors of the fit rows"));
   AddErrors("before", report.errors_before, &errors);
@@ -124,6 +126,11 @@ Result<std::vector<std::string>> WantedOwners(const CalibrateArguments& argument
 
 int CalibrateFile(CalibrateArguments arguments) {
   PrintWarnings(CheckFileName("--output", arguments.output, {"yaml", "yml"}));
+  const Diagnostics misnamed = CheckOverlayName(LoadOptionsOf(arguments), arguments.output);
+  if (!misnamed.empty()) {
+    PrintProblems(misnamed);
+    return kWrongInput;
+  }
   Result<std::vector<std::string>> owners = WantedOwners(arguments);
   if (!owners) {
     PrintProblems(owners.error());

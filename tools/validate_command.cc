@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "sim/report/terminal.h"
 #include "sim/scenario/library.h"
 #include "sim/scenario/scenario_loader.h"
+#include "tools/calibrate_common.h"
 #include "tools/command_line.h"
 #include "tools/csv_input.h"
 #include "tools/validate/csv_table.h"
@@ -123,6 +125,16 @@ int ValidateKernelsFile(const ValidateArguments& arguments) {
 
 int ValidateCollectivesFile(const ValidateArguments& arguments) {
   int status = kDone;
+  if (!arguments.cluster.empty()) {
+    std::set<std::string> clusters;
+    AddDescriptions(LoadOptionsOf(arguments), "clusters", &clusters);
+    Diagnostics problems;
+    CheckName("--cluster", "cluster", arguments.cluster, clusters, &problems);
+    if (!problems.empty()) {
+      PrintProblems(problems);
+      return kWrongInput;
+    }
+  }
   const auto rows = ReadMeasuredCollectives(arguments.file, arguments.cluster, status);
   if (!rows) return status;
   return PrintIsolated(arguments, ValidateCollectives(*rows, LoadOptionsOf(arguments)),

@@ -161,6 +161,10 @@ class Statuses(unittest.TestCase):
             self.assertIn("nearest: 'h100-sxm'", self.exits(
                 2, "calibrate", "kernels", str(path), "--of", "h100-sxn").stderr)
             self.exits(2, "calibrate", "kernels", str(path), "--hold", "peak")
+            shadow = pathlib.Path(folder, "h100-sxm.yaml")
+            self.assertIn("--output: an overlay named 'h100-sxm'", self.exits(
+                2, "calibrate", "kernels", str(path), "--output", str(shadow)).stderr)
+            self.assertFalse(shadow.exists())
             self.assertIn("no group of the files begins so", self.exits(
                 2, "calibrate", "kernels", str(path), "--only", "A100").stderr)
             path.write_text(head + "\n".join(rows[:3]), encoding="utf-8")

@@ -76,6 +76,10 @@ TEST(ValidateSteps, PredictsPublishedStepsAndSaysWhatItAssumed) {
     }
     ASSERT_EQ(row.status, RowStatus::kOk) << row.step->id << ": " << row.reason;
     EXPECT_LT(std::abs(row.error()), 0.15) << row.step->id;
+    if (row.step->source_id == "ZB") {
+      EXPECT_EQ(row.high_s, 0.0) << "profiled costs have no stratum whose errors are theirs";
+      continue;
+    }
     EXPECT_LE(row.low_s, row.predicted_s);
     EXPECT_GE(row.high_s, row.predicted_s);
   }

@@ -113,6 +113,11 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::string& file)
   std::optional<Record> header = reader.Next();
   if (!header) return Error("no header line", {file, 0, 0});
   table.columns_ = std::move(header->cells);
+  if (const std::size_t other = table.columns_.front().find_first_of(";\t");
+      table.columns_.size() == 1 && other != std::string::npos) {
+    return Error("fields are separated by commas, and this header has none",
+                 {file, header->line, static_cast<int>(other) + 1});
+  }
   for (std::size_t i = 0; i < table.columns_.size(); ++i) {
     const std::string& name = table.columns_[i];
     const auto first = std::find(table.columns_.begin(), table.columns_.end(), name);

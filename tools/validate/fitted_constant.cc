@@ -191,6 +191,7 @@ std::string OverlaySections(const std::vector<FittedConstant>& constants,
                             const std::string& source) {
   std::map<std::string, std::map<std::string, std::string>> sections;  // by kind of owner
   for (const FittedConstant& c : constants) {
+    if (c.held && c.value == c.initial) continue;  // not fitted, and as it is without the overlay
     // What JSON escapes, a double-quoted scalar of YAML escapes alike.
     const std::string text =
         fmt::format("{{value: {:.4f}{}, kind: fitted, source: \"{}: {} rows\"}}", c.value,

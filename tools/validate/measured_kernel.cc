@@ -113,7 +113,7 @@ void ReadGemm(const CsvTable& table, std::size_t i, CellReader& cells, HardwareL
   } else if (type == "nvfp4") {
     question.operand = DataType::kFp4;
     question.section = GemmSection::kFp4;
-  } else if (type != "bfloat16" && type != "float16") {
+  } else if (type != "bfloat16" && type != "float16" && type != "bf16" && type != "fp16") {
     return Fail(row, RowStatus::kSkipped, fmt::format("operand type '{}' is not modelled", type));
   }
   if (hardware->gpu.Peak(question.operand).value() <= 0.0) {

@@ -9,6 +9,7 @@ namespace quadrille::tools {
 namespace {
 
 std::vector<report::Cell> Cells(const std::string& name, const ErrorSummary& s) {
+  if (s.rows == 0) return {name, "0", "", "", "", ""};
   return {name,
           fmt::format("{}", s.rows),
           fmt::format("{:.1f} %", s.median * 100.0),
@@ -18,8 +19,16 @@ std::vector<report::Cell> Cells(const std::string& name, const ErrorSummary& s) 
 }
 
 nlohmann::ordered_json SummaryJson(const std::string& name, const ErrorSummary& s) {
-  return {{"name", name}, {"rows", s.rows}, {"median", s.median},         {"mean", s.mean},
-          {"p90", s.p90}, {"bias", s.bias}, {"rank_correlation", nullptr}};
+  const auto of_rows = [&](double value) {
+    return s.rows == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+  };
+  return {{"name", name},
+          {"rows", s.rows},
+          {"median", of_rows(s.median)},
+          {"mean", of_rows(s.mean)},
+          {"p90", of_rows(s.p90)},
+          {"bias", of_rows(s.bias)},
+          {"rank_correlation", nullptr}};
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ std::string Percent(double value) { return fmt::format("{:+.1f} %", value * 100.
 std::string Share(double value) { return fmt::format("{:.1f} %", value * 100.0); }
 
 std::vector<Cell> StratumCells(const StratumSummary& stratum) {
+  if (stratum.errors.rows == 0) return {stratum.name, "0", "", "", "", "", ""};
   return {
       stratum.name,
       fmt::format("{}", stratum.errors.rows),
@@ -37,12 +38,16 @@ std::vector<Cell> StratumCells(const StratumSummary& stratum) {
 }
 
 nlohmann::ordered_json StratumJson(const StratumSummary& stratum) {
+  const auto of_rows = [&](double value) {
+    return stratum.errors.rows == 0 ? nlohmann::ordered_json(nullptr)
+                                    : nlohmann::ordered_json(value);
+  };
   nlohmann::ordered_json json = {{"name", stratum.name},
                                  {"rows", stratum.errors.rows},
-                                 {"median", stratum.errors.median},
-                                 {"mean", stratum.errors.mean},
-                                 {"p90", stratum.errors.p90},
-                                 {"bias", stratum.errors.bias}};
+                                 {"median", of_rows(stratum.errors.median)},
+                                 {"mean", of_rows(stratum.errors.mean)},
+                                 {"p90", of_rows(stratum.errors.p90)},
+                                 {"bias", of_rows(stratum.errors.bias)}};
   json["rank_correlation"] = std::isnan(stratum.rank_correlation)
                                  ? nlohmann::ordered_json(nullptr)
                                  : nlohmann::ordered_json(stratum.rank_correlation);
@@ -77,7 +82,7 @@ std::string IntervalText(const std::vector<StepOutcome>& outcomes) {
   for (const StepOutcome& row : outcomes) {
     if (row.status != RowStatus::kOk) continue;
     above += row.low_s > row.predicted_s ? 1 : 0;
-    below += row.high_s < row.predicted_s ? 1 : 0;
+    below += row.high_s > 0.0 && row.high_s < row.predicted_s ? 1 : 0;
   }
   std::string text;
   for (const auto& [count, slower] : {std::pair(above, true), std::pair(below, false)}) {
@@ -215,8 +220,12 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
       return ok ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
     };
     entry["predicted_s"] = when_ok(row.predicted_s);
-    entry["low_s"] = when_ok(row.low_s);
-    entry["high_s"] = when_ok(row.high_s);
+    // Profiled costs have neither an interval nor a memory.
+    const auto when_positive = [&](double value) {
+      return ok && value > 0.0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+    };
+    entry["low_s"] = when_positive(row.low_s);
+    entry["high_s"] = when_positive(row.high_s);
     entry["measured_s"] = row.step->time_s > 0.0 ? nlohmann::ordered_json(row.step->time_s)
                                                  : nlohmann::ordered_json(nullptr);
     entry["error"] = when_ok(ok ? row.error() : 0.0);
@@ -226,7 +235,7 @@ std::string RenderStepJson(const std::vector<StepOutcome>& outcomes,
                        {"predicted_s", peer.seconds},
                        {"error", peer.seconds / row.step->time_s - 1.0}};
     }
-    entry["predicted_memory_gb"] = when_ok(row.predicted_memory_gb);
+    entry["predicted_memory_gb"] = when_positive(row.predicted_memory_gb);
     entry["measured_memory_gb"] = row.measured_memory_gb > 0.0
                                       ? nlohmann::ordered_json(row.measured_memory_gb)
                                       : nlohmann::ordered_json(nullptr);
@@ -286,9 +295,10 @@ std::string RenderStepCsv(const std::vector<StepOutcome>& outcomes,
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", report::CsvField(row.step->id),
         NameOf(row.status), report::CsvField(row.reason), counted[i] && ok ? 1 : 0,
-        report::CsvField(row.stack), number(row.predicted_s, ok), number(row.low_s, ok),
-        number(row.high_s, ok), number(row.step->time_s, row.step->time_s > 0.0),
-        number(ok ? row.error() : 0.0, ok), number(row.predicted_memory_gb, ok),
+        report::CsvField(row.stack), number(row.predicted_s, ok),
+        number(row.low_s, ok && row.low_s > 0.0), number(row.high_s, ok && row.high_s > 0.0),
+        number(row.step->time_s, row.step->time_s > 0.0), number(ok ? row.error() : 0.0, ok),
+        number(row.predicted_memory_gb, ok && row.predicted_memory_gb > 0.0),
         number(row.measured_memory_gb, row.measured_memory_gb > 0.0), report::CsvField(peer.name),
         number(peer.seconds, peer.seconds > 0.0), report::CsvField(assumptions));
   }

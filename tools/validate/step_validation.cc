@@ -145,7 +145,7 @@ void TryProfile(const StepResolver& resolver, const StepValidationOptions& optio
     outcome->reason = OneLine(predicted.error());
     return;
   }
-  outcome->predicted_s = outcome->low_s = outcome->high_s = *predicted;
+  outcome->predicted_s = *predicted;
   outcome->assumptions.push_back(
       {"costs", "t_f_ms, t_b_ms, t_w_ms, t_comm_ms", "profiled; only the schedule is predicted"});
 }

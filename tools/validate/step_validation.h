@@ -40,7 +40,9 @@ struct StepOutcome {
   StepStratum stratum;
   std::optional<scenario::Scenario> scenario;  // what was simulated, when `status` is ok
   double predicted_s = 0.0;
-  double low_s = 0.0;  // interval that holds most of the stratum's measured times
+  // Interval that holds most of the stratum's measured times; 0 for profiled costs, whose errors
+  // are not the stratum's.
+  double low_s = 0.0;
   double high_s = 0.0;
   // Peak memory in 1e9 bytes, as the row's kind of reading shows it; 0: none.
   double predicted_memory_gb = 0.0;
