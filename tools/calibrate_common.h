@@ -1,4 +1,4 @@
-// What the subcommands of `quadrille calibrate` share.
+// What the subcommands of `quadrille calibrate` share, and `validate` with them.
 #pragma once
 
 #include <set>

@@ -37,28 +37,6 @@ void WarnOfUnusedPorts(const std::vector<runtime::Perturbation>& perturbations,
   }
 }
 
-void WarnOfHiddenJitter(const program::Program& program, const runtime::Machine& machine,
-                        const runtime::RunOptions& run, Duration step, Diagnostics* warnings) {
-  std::vector<runtime::Perturbation> jitters;
-  std::vector<runtime::Perturbation> others;
-  for (const runtime::Perturbation& perturbation : run.perturbations) {
-    const bool jitter = perturbation.kind == runtime::PerturbationKind::kLaunchJitter;
-    (jitter ? jitters : others).push_back(perturbation);
-  }
-  if (jitters.empty()) return;
-  runtime::RunOptions without;
-  without.shuffle_ties = run.shuffle_ties;
-  without.seed = run.seed;
-  without.perturbations = others;
-  const Result<program::RunResult> result = runtime::Execute(program, machine, without);
-  if (!result || result->step() != step) return;
-  for (const runtime::Perturbation& jitter : jitters) {
-    warnings->push_back({jitter.place,
-                         "the launch jitter has no effect: the host is so far ahead that the step "
-                         "takes as long without it"});
-  }
-}
-
 void WarnOfLateWindows(const scenario::Scenario& scenario, Duration step, Diagnostics* warnings) {
   for (std::size_t i = 0; i < scenario.perturbations.size(); ++i) {
     const runtime::Perturbation& perturbation = scenario.perturbations[i];

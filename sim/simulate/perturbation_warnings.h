@@ -7,7 +7,6 @@
 #include "sim/base/time.h"
 #include "sim/parallel/folding.h"
 #include "sim/program/program.h"
-#include "sim/runtime/executor.h"
 #include "sim/runtime/perturbation.h"
 #include "sim/scenario/scenario.h"
 
@@ -17,11 +16,6 @@ namespace quadrille::simulate {
 void WarnOfUnusedPorts(const std::vector<runtime::Perturbation>& perturbations,
                        const parallel::RankClasses& classes, const program::Program& program,
                        Diagnostics* warnings);
-
-// Adds one for the launch jitter of a run that takes `step`, if it takes as long without: that is
-// found out by running it once more.
-void WarnOfHiddenJitter(const program::Program& program, const runtime::Machine& machine,
-                        const runtime::RunOptions& run, Duration step, Diagnostics* warnings);
 
 // Adds one for every window that opens only when a step of length `step` is over.
 void WarnOfLateWindows(const scenario::Scenario& scenario, Duration step, Diagnostics* warnings);

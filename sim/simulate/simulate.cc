@@ -67,8 +67,6 @@ Result<Simulation> Run(const Scenario& scenario, CompiledStep compiled,
     simulation.report.critical_path = metrics::SummarisePath(compiled.program, simulation.path);
     result->times = {};
   }
-  WarnOfHiddenJitter(compiled.program, compiled.machine, run, simulation.report.step_time,
-                     &compiled.warnings);
   WarnOfLateWindows(scenario, simulation.report.step_time, &compiled.warnings);
   simulation.compiled = std::move(compiled);
   simulation.result = std::move(*result);

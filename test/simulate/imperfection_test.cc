@@ -289,18 +289,6 @@ TEST(WithoutEffect, IsWarnedOf) {
             std::string::npos);
 }
 
-TEST(WithoutEffect, LaunchJitterThatTheHostHidesIsWarnedOf) {
-  const auto warnings = [](const std::string& rank) {
-    const std::string list = "[{kind: launch_jitter, delay: 1 us, ranks: [" + rank + "]}]";
-    const std::vector<std::string> one_replica = {
-        "nodes=4", "parallel.data=1", "training.global_batch=8", "network.fidelity=endpoint"};
-    return ToString(MustRun(kTwoUnits, Perturbed(one_replica, list)).compiled.warnings);
-  };
-  EXPECT_EQ(warnings("0"), "") << "the step begins with the first stage";
-  EXPECT_NE(warnings("31").find("the launch jitter has no effect"), std::string::npos)
-      << "the last stage waits for the others far longer";
-}
-
 TEST(Partitions, CannotRunAndSayWhereTheyAreWritten) {
   const auto trouble = [](const std::string& perturbation) {
     const std::string text = std::string(kTwoPods) +
